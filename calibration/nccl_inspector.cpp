@@ -91,10 +91,15 @@ class InspectorReader {
 
  private:
   void add(const nlohmann::json& performance, const std::string& part) {
-    const std::optional<OpKind> kind = kind_named(text_at(performance, part.c_str()));
+    const std::string name = text_at(performance, part.c_str());
+    const std::optional<OpKind> kind = kind_named(name);
     const auto bytes = positive_at(performance, part + "_msg_size_bytes"),
                time = positive_at(performance, part + "_exec_time_us");
-    if (!kind || !bytes || !time || header_.ranks < 2) return;
+    if (!bytes || !time || header_.ranks < 2) return;
+    if (!kind) {
+      ++processes_[place_of_header().first].left_out[name];
+      return;
+    }
     const std::string source = text_at(performance, (part + "_timing_source").c_str());
     InspectorCall call;
     call.kind = *kind;
@@ -119,7 +124,7 @@ class InspectorReader {
     for (; process < processes_.size(); ++process)
       if (names_[process] == process_ && !has_communicator(processes_[process])) break;
     if (process == processes_.size()) {
-      processes_.push_back({source_, {}, {}});
+      processes_.push_back({source_, {}, {}, {}});
       names_.push_back(process_);
     }
     processes_[process].communicators.push_back(header_);

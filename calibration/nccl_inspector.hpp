@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct InspectorProcess {
   std::string file;
   std::vector<InspectorCommunicator> communicators;
   std::vector<InspectorCall> calls;
+  // Calls of kinds that are left out, by NCCL's name of the kind.
+  std::map<std::string, std::int64_t> left_out{};
 
   // That in which its rank is the job's: the largest one. At least one communicator.
   const InspectorCommunicator& world() const;

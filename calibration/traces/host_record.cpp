@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 namespace shardwright::calibration {
 namespace {
@@ -131,9 +135,8 @@ class HostLinks {
   std::vector<HostPosition> parents_, op_of_launch_;
 };
 
-// Several threads may mark the same step: the first mark counts.
-std::vector<TraceStep> ordered_steps(const HostRecord& record) {
-  std::vector<TraceStep> steps = record.steps.empty() ? record.device_steps : record.steps;
+// In the order of their starts. Several threads may mark the same step: the first mark counts.
+std::vector<TraceStep> ordered_steps(std::vector<TraceStep> steps) {
   std::stable_sort(steps.begin(), steps.end(), [](const TraceStep& a, const TraceStep& b) {
     return std::tie(a.number, a.start) < std::tie(b.number, b.start);
   });
@@ -148,15 +151,43 @@ std::vector<TraceStep> ordered_steps(const HostRecord& record) {
   return steps;
 }
 
-TraceIndex step_at(const std::vector<TraceStep>& steps, std::int64_t time) {
-  const auto after =
-      std::upper_bound(steps.begin(), steps.end(), time,
-                       [](std::int64_t at, const TraceStep& step) { return at < step.start; });
-  if (after == steps.begin()) return kNoIndex;
-  const auto step = after - 1;
-  return time <= step->start + step->duration ? static_cast<TraceIndex>(step - steps.begin())
-                                              : kNoIndex;
-}
+// The steps of a recording, and those of each of its processes.
+class MarkedSteps {
+ public:
+  explicit MarkedSteps(const HostRecord& record) {
+    std::vector<TraceStep> all;
+    std::map<std::int64_t, std::vector<TraceStep>> by_process;
+    for (const StepMark& mark : record.steps.empty() ? record.device_steps : record.steps) {
+      all.push_back(mark.step);
+      by_process[mark.process].push_back(mark.step);
+    }
+    all_ = ordered_steps(std::move(all));
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      index_[all_[i].number] = static_cast<TraceIndex>(i);
+    if (by_process.size() < 2) return;
+    for (auto& [process, steps] : by_process)
+      by_process_[process] = ordered_steps(std::move(steps));
+  }
+
+  const std::vector<TraceStep>& all() const { return all_; }
+
+  // The index of a process' step among all. Of a process without marks those of all count.
+  TraceIndex step_at(std::optional<std::int64_t> process, std::int64_t time) const {
+    const auto own = process ? by_process_.find(*process) : by_process_.end();
+    const std::vector<TraceStep>& steps = own == by_process_.end() ? all_ : own->second;
+    const auto after =
+        std::upper_bound(steps.begin(), steps.end(), time,
+                         [](std::int64_t at, const TraceStep& step) { return at < step.start; });
+    if (after == steps.begin()) return kNoIndex;
+    const auto step = after - 1;
+    return time <= step->start + step->duration ? index_.at(step->number) : kNoIndex;
+  }
+
+ private:
+  std::vector<TraceStep> all_;
+  std::unordered_map<std::int64_t, TraceIndex> index_;
+  std::map<std::int64_t, std::vector<TraceStep>> by_process_;
+};
 
 // The marks without those within others, by thread and start.
 std::vector<HostRange> outermost(std::vector<HostRange> ranges) {
@@ -186,19 +217,19 @@ std::int32_t HostRecord::thread(std::int64_t process, std::int64_t thread) {
   // Threads of two processes that this mixes up would have to run in one trace.
   const std::int64_t key =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(process) << 32U) ^ thread;
-  return number_of(key);
+  return number_of({key, process});
 }
 
-std::int32_t HostRecord::number_of(std::int64_t key) {
+std::int32_t HostRecord::number_of(const Thread& thread) {
   const auto [known, is_new] =
-      threads_.try_emplace(key, static_cast<std::int32_t>(thread_keys_.size()));
-  if (is_new) thread_keys_.push_back(key);
+      numbers_.try_emplace(thread.key, static_cast<std::int32_t>(threads_by_number_.size()));
+  if (is_new) threads_by_number_.push_back(thread);
   return known->second;
 }
 
 void HostRecord::append(HostRecord next) {
   std::vector<std::int32_t> numbers;
-  for (const std::int64_t key : next.thread_keys_) numbers.push_back(number_of(key));
+  for (const Thread& thread : next.threads_by_number_) numbers.push_back(number_of(thread));
   for (HostOp& op : next.ops) op.thread = numbers[static_cast<std::size_t>(op.thread)];
   for (HostLaunch& each : next.launches)
     each.thread = numbers[static_cast<std::size_t>(each.thread)];
@@ -233,15 +264,18 @@ bool is_optimizer_mark(std::string_view annotation) {
 }
 
 void link_to_host(Trace& trace, HostRecord record) {
-  trace.steps = ordered_steps(record);
+  const MarkedSteps steps(record);
+  trace.steps = steps.all();
   const std::vector<HostRange> optimizers = outermost(std::move(record.optimizers));
   trace.marks_optimizer = !optimizers.empty();
   const HostLinks links(record);
   for (std::size_t i = 0; i < trace.activities.size(); ++i) {
     DeviceActivity& activity = trace.activities[i];
     const ActivityIds& ids = record.activities[i];
+    std::optional<std::int64_t> process;
     if (const HostLaunch* launch = links.launch_of(ids)) {
       activity.launched = launch->start;
+      process = record.process_of(launch->thread);
       activity.optimizes = lies_in(*launch, optimizers);
     }
     const HostPosition op = links.op_of(ids);
@@ -255,7 +289,7 @@ void link_to_host(Trace& trace, HostRecord record) {
         activity.collective = links.collective_of(op);
     }
     if (activity.launched || !links.has_launches())
-      activity.step = step_at(trace.steps, activity.launched.value_or(activity.start));
+      activity.step = steps.step_at(process, activity.launched.value_or(activity.start));
   }
   const auto starts_before = [](const DeviceActivity& a, const DeviceActivity& b) {
     return a.start < b.start;

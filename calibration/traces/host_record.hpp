@@ -46,27 +46,39 @@ struct HostRange {
   std::int64_t start = 0, end = 0;
 };
 
+// A step that a process, or a stream of a device, has marked.
+struct StepMark {
+  TraceStep step;
+  std::int64_t process = 0;
+};
+
 struct HostRecord {
   std::vector<HostOp> ops;
   std::vector<HostLaunch> launches;
   std::vector<ActivityIds> activities;
   // Annotations named ProfilerStep#N on the host, and on a stream of a device.
-  std::vector<TraceStep> steps, device_steps;
+  std::vector<StepMark> steps, device_steps;
   // Annotations named "Optimizer.step#…", as PyTorch marks the step of each optimizer.
   std::vector<HostRange> optimizers;
 
   // Numbers threads in the order of their first event.
   std::int32_t thread(std::int64_t process, std::int64_t thread);
+  std::int64_t process_of(std::int32_t thread) const {
+    return threads_by_number_[static_cast<std::size_t>(thread)].process;
+  }
 
   // Adds what was recorded behind this one, with its threads numbered as here.
   void append(HostRecord next);
 
  private:
-  std::int32_t number_of(std::int64_t key);
+  struct Thread {
+    std::int64_t key = 0, process = 0;
+  };
+  std::int32_t number_of(const Thread& thread);
 
-  std::unordered_map<std::int64_t, std::int32_t> threads_;
-  // By number.
-  std::vector<std::int64_t> thread_keys_;
+  // Numbers by key.
+  std::unordered_map<std::int64_t, std::int32_t> numbers_;
+  std::vector<Thread> threads_by_number_;
 };
 
 // Moves the elements of `from` behind those of `to`.
@@ -84,7 +96,8 @@ std::optional<std::int64_t> step_number(std::string_view annotation);
 bool is_optimizer_mark(std::string_view annotation);
 
 // Gives each activity its launch, its operator, its collective and its step, says whether the
-// optimizer launched it, and brings activities and steps into their order.
+// optimizer launched it, and brings activities and steps into their order. Each process has steps
+// of its own, as it has marked them.
 //
 // The launch is the call with the same correlation. The operator is the one with the external id of
 // the kernel or else of the launch, if it was running at the launch (some versions write the

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/json_reader.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -16,13 +20,13 @@ constexpr const char* kExpectedRecord =
     "a record of a job's ops: CSV with the columns step, stage, op, start_s and duration_s";
 constexpr double kLongestTime = 1e9;
 
-std::vector<std::string_view> cells_of(std::string_view line) {
+std::vector<std::string_view> cells_of(std::string_view line, char separator) {
   std::vector<std::string_view> cells;
   for (;;) {
-    const std::size_t comma = line.find(',');
-    cells.push_back(line.substr(0, comma));
-    if (comma == std::string_view::npos) return cells;
-    line.remove_prefix(comma + 1);
+    const std::size_t end = line.find(separator);
+    cells.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return cells;
+    line.remove_prefix(end + 1);
   }
 }
 
@@ -35,12 +39,15 @@ std::optional<std::size_t> column_of(const std::vector<std::string_view>& header
 
 struct Columns {
   std::size_t step = 0, stage = 0, op = 0, start = 0, duration = 0;
-  std::optional<std::size_t> replica, sequence;
+  std::optional<std::size_t> replica, rank, sequence;
+  // Spreadsheets of countries whose numbers have a decimal comma write semicolons.
+  char separator = ',';
 };
 
 std::optional<Columns> columns_of(std::string_view line) {
-  const std::vector<std::string_view> header = cells_of(line);
   Columns columns;
+  if (line.find(',') == std::string_view::npos) columns.separator = ';';
+  const std::vector<std::string_view> header = cells_of(line, columns.separator);
   const std::pair<const char*, std::size_t*> needed[] = {{"step", &columns.step},
                                                          {"stage", &columns.stage},
                                                          {"op", &columns.op},
@@ -52,6 +59,7 @@ std::optional<Columns> columns_of(std::string_view line) {
     *place = *found;
   }
   columns.replica = column_of(header, "dp_rank");
+  columns.rank = column_of(header, "rank");
   columns.sequence = column_of(header, "seq_id");
   return columns;
 }
@@ -67,22 +75,28 @@ class JobReader {
       if (!columns_) fail(number, line);
       return;
     }
-    cells_ = cells_of(line);
+    cells_ = cells_of(line, columns_->separator);
     number_ = number;
     JobOp op;
     op.op = cell(columns_->op);
     op.start = time(columns_->start);
     op.duration = time(columns_->duration);
-    const JobWorker worker{integer(columns_->stage),
-                           columns_->replica ? integer(*columns_->replica) : 0};
+    const std::optional<std::size_t> replica =
+        columns_->replica ? columns_->replica : columns_->rank;
+    const JobWorker worker{integer(columns_->stage), replica ? integer(*replica) : 0};
     if (columns_->sequence) op.sequence = integer(*columns_->sequence);
     record_.steps[integer(columns_->step)][worker].push_back(std::move(op));
   }
 
   JobRecord take() {
     if (record_.steps.empty()) throw InputError(record_.file, {{"", "no op", kExpectedRecord}});
-    for (auto& [number, workers] : record_.steps)
-      for (auto& [worker, ops] : workers) order(ops);
+    for (auto& [number, workers] : record_.steps) {
+      for (auto& [worker, ops] : workers) {
+        order(ops);
+        refuse_overlaps(worker, ops);
+      }
+    }
+    if (!columns_->replica && columns_->rank) number_replicas();
     return std::move(record_);
   }
 
@@ -112,6 +126,40 @@ class JobReader {
     const auto value = parsed<double>(column);
     if (!std::isfinite(value) || value < 0.0 || value > kLongestTime) fail(number_, cell(column));
     return Seconds(value);
+  }
+
+  // Ranks of a stage are its replicas, in their order.
+  void number_replicas() {
+    std::map<std::int64_t, std::set<std::int64_t>> ranks_of_stage;
+    for (const auto& [number, workers] : record_.steps)
+      for (const auto& [worker, ops] : workers) ranks_of_stage[worker.stage].insert(worker.replica);
+    for (auto& [number, workers] : record_.steps) {
+      std::map<JobWorker, std::vector<JobOp>> numbered;
+      for (auto& [worker, ops] : workers) {
+        const std::set<std::int64_t>& ranks = ranks_of_stage[worker.stage];
+        const auto replica = std::distance(ranks.begin(), ranks.find(worker.replica));
+        numbered[{worker.stage, replica}] = std::move(ops);
+      }
+      workers = std::move(numbered);
+    }
+  }
+
+  // A worker computes one op of a name at a time: what overlaps is of several workers.
+  void refuse_overlaps(const JobWorker& worker, const std::vector<JobOp>& ops) const {
+    std::map<std::string, Seconds> ends;
+    for (const JobOp& op : ops) {
+      if (op.op.find("compute") == std::string::npos) continue;
+      Seconds& end = ends[op.op];
+      constexpr Seconds kRounding = microseconds(1.0);
+      if (op.start + kRounding < end)
+        throw InputError(
+            record_.file,
+            {{fmt::format("stage {}", worker.stage),
+              fmt::format("two ops {} at the same time", shown(op.op)),
+              "ops of one worker one after the other: a column dp_rank, or rank, that tells the "
+              "replicas of a stage apart"}});
+      end = op.start + op.duration;
+    }
   }
 
   void order(std::vector<JobOp>& ops) const {

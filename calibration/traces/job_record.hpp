@@ -38,8 +38,9 @@ struct JobRecord {
 // True of a first line that names the columns step, stage, op, start_s and duration_s.
 bool is_job_header(std::string_view line);
 
-// Also reads dp_rank (0 where it lacks) and seq_id (the order of starts where it lacks), in any
-// order of columns. Throws InputError with the line of what cannot be read.
+// Also reads dp_rank, or else rank (one replica where both lack), and seq_id (the order of starts
+// where it lacks), in any order of columns, between commas or semicolons. Throws InputError with the
+// line of what cannot be read, and where the computations of a worker overlap.
 JobRecord read_job_record(const ByteSource& bytes, const std::string& source);
 
 }  // namespace shardwright::calibration

@@ -38,7 +38,11 @@ constexpr Family kFamilies[] = {
     {"triton_per_", KernelCategory::Elementwise},
     {"triton_for_", KernelCategory::Elementwise},
     {"triton__", KernelCategory::Elementwise},
-    // FlashAttention, cuDNN, xFormers and TensorRT-LLM, AOTriton.
+    // Writing of keys and values, which vLLM names after the kernel that reads them.
+    {"reshape_and_cache", KernelCategory::Elementwise},
+    // FlashAttention, FlashInfer, cuDNN, xFormers and TensorRT-LLM, AOTriton.
+    {"kvcachekernel", KernelCategory::Attention},
+    {"mergestates", KernelCategory::Attention},
     {"flash", KernelCategory::Attention},
     {"fmha", KernelCategory::Attention},
     {"sdpa", KernelCategory::Attention},
@@ -89,6 +93,7 @@ constexpr Family kFamilies[] = {
     {"_rope", KernelCategory::Elementwise},
     {"rotary", KernelCategory::Elementwise},
     {"swiglu", KernelCategory::Elementwise},
+    {"act_and_mul", KernelCategory::Elementwise},
     {"transpose", KernelCategory::Elementwise},
     {"nchwtonhwc", KernelCategory::Elementwise},
     {"nhwctonchw", KernelCategory::Elementwise},
@@ -112,9 +117,32 @@ constexpr Family kOps[] = {
     {"grouped_mm", KernelCategory::Gemm},
 };
 
+// The name in lower case without words that stand in the names of other families: number formats of
+// CUTLASS (cutlass::bfloat16_t), and the library FlashInfer, which has kernels of all kinds.
+std::string name_of_family(std::string_view kernel) {
+  std::string name = lower_case(kernel);
+  const auto is_of_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (const std::string_view space : {"cutlass::", "flashinfer::"}) {
+    for (std::size_t begin = name.find(space); begin != std::string::npos;
+         begin = name.find(space, begin)) {
+      std::size_t end = begin + space.size();
+      if (space == "cutlass::") {
+        while (end < name.size() && is_of_word(name[end])) ++end;
+        if (!name.substr(begin, end - begin).ends_with("_t")) {
+          begin = end;
+          continue;
+        }
+      }
+      name.erase(begin, end - begin);
+    }
+  }
+  return name;
+}
+
 template <class Families>
-KernelCategory first_category(std::string_view text, const Families& families) {
-  const std::string name = lower_case(text);
+KernelCategory first_category(const std::string& name, const Families& families) {
   for (const Family& family : families)
     if (fits(name, family.part)) return family.category;
   return KernelCategory::Other;
@@ -152,13 +180,13 @@ std::string lower_case(std::string_view text) {
 }
 
 KernelCategory category_of_kernel(std::string_view kernel) {
-  const KernelCategory category = first_category(kernel, kFamilies);
+  const KernelCategory category = first_category(name_of_family(kernel), kFamilies);
   return category == KernelCategory::Other && names_a_square(kernel) ? KernelCategory::Gemm
                                                                      : category;
 }
 
 KernelCategory category_of_op(std::string_view op) {
-  return first_category(op, kOps);
+  return first_category(lower_case(op), kOps);
 }
 
 std::string collective_kind(std::string_view name) {
@@ -168,6 +196,7 @@ std::string collective_kind(std::string_view name) {
       {"allreduce", "all_reduce"},
       {"allgather", "all_gather"},
       {"alltoall", "all_to_all"},
+      {"all2all", "all_to_all"},
       {"dispatch", "all_to_all"},
       {"combine", "all_to_all"},
       {"crossdevicereduce", "all_reduce"},

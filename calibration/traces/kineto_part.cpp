@@ -174,7 +174,8 @@ class KinetoPartReader {
     } else if (event.name.starts_with("ProfilerStep")) {
       auto& steps = kind == EventKind::Mark ? part_.record.steps : part_.record.device_steps;
       if (const auto number = step_number(event.name))
-        steps.push_back({*number, *start, *duration});
+        steps.push_back({{*number, *start, *duration},
+                         kind == EventKind::Mark ? process_of(event) : std::int64_t{0}});
     }
   }
 
@@ -230,9 +231,12 @@ class KinetoPartReader {
     return *categories_[index];
   }
 
+  static std::int64_t process_of(const KinetoEvent& event) {
+    return integer_in(event.process).value_or(0);
+  }
+
   std::int32_t thread_of(const KinetoEvent& event) {
-    return part_.record.thread(integer_in(event.process).value_or(0),
-                               integer_in(event.thread).value_or(0));
+    return part_.record.thread(process_of(event), integer_in(event.thread).value_or(0));
   }
 
   // A device or stream: from the arguments or else from the event's process or thread.

@@ -190,6 +190,27 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
   return pass;
 }
 
+// Passes that repeat each other make a longer stretch than the layers within one. While most of a
+// period is a stretch of its own that has the attention, the pass becomes this period: without
+// attention it may be the experts of a layer.
+Stretch stretch_of_layers(Pass& pass) {
+  Stretch stretch = longest_stretch(pass.names);
+  while (stretch.period > 0 && pass.attention) {
+    const NamesOfLayer period = pattern_of(stretch, pass.names);
+    const Stretch inner = longest_stretch(period);
+    const NamesOfLayer layer = pattern_of(inner, period);
+    const bool has_attention =
+        std::find(layer.begin(), layer.end(), *pass.attention) != layer.end();
+    if (2 * inner.length < stretch.period || !has_attention) break;
+    const auto begin = pass.anchors.begin() + static_cast<std::ptrdiff_t>(stretch.first);
+    pass.anchors =
+        std::vector<KernelCall>(begin, begin + static_cast<std::ptrdiff_t>(stretch.period));
+    pass.names = period;
+    stretch = inner;
+  }
+  return stretch;
+}
+
 void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stretch) {
   const NamesOfLayer pattern = pattern_of(stretch, pass.names);
   const auto has_attention = [&](const NamesOfLayer& names) {
@@ -230,8 +251,8 @@ std::optional<LayerStructure> layer_structure(const Trace& trace) {
   if (steps.empty()) return std::nullopt;
   Activities activities = steps.front().activities;
   activities.resize(std::min(activities.size(), kMostActivities));
-  const Pass pass = first_pass(trace, activities);
-  const Stretch longest = longest_stretch(pass.names);
+  Pass pass = first_pass(trace, activities);
+  const Stretch longest = stretch_of_layers(pass);
   if (longest.period == 0) return std::nullopt;
   const Stretch stretch = from_first_layer(longest, pass.names);
   LayerStructure structure;

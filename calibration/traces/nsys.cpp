@@ -168,6 +168,15 @@ std::string_view op_name(std::string_view range) {
   return range.substr(0, std::min(range.find(", seq = "), range.find(", op_id = ")));
 }
 
+// A global number holds the thread in its lowest 24 bits, and the process in the 24 above.
+constexpr unsigned kThreadBits = 24;
+constexpr std::uint64_t kThreadMask = (1U << kThreadBits) - 1;
+
+std::int64_t process_of(std::int64_t global) {
+  return static_cast<std::int64_t>((static_cast<std::uint64_t>(global) >> kThreadBits) &
+                                   kThreadMask);
+}
+
 // Which GPU the devices of a recording are. The number of a device is that of CUDA in its process:
 // CUDA_VISIBLE_DEVICES makes it 0 in every process of a job whose launcher gives each a GPU.
 class DeviceNumbers {
@@ -286,10 +295,17 @@ class NsysReader {
     record_.ops.reserve(database_.rows("NVTX_EVENTS"));
   }
 
-  // Correlations are those of a process, whose number lies above the 24 bits of the thread.
+  // Correlations are those of a process.
   static std::int64_t correlation_of(std::int64_t global_id, std::int64_t correlation) {
-    return static_cast<std::int64_t>((static_cast<std::uint64_t>(global_id) >> 24U) << 32U) ^
+    return static_cast<std::int64_t>((static_cast<std::uint64_t>(global_id) >> kThreadBits)
+                                     << 32U) ^
            correlation;
+  }
+
+  std::int32_t thread_of(std::int64_t global_id) {
+    return record_.thread(
+        process_of(global_id),
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) & kThreadMask));
   }
 
   // A column, or zeros where this version does not have it.
@@ -388,7 +404,7 @@ class NsysReader {
       const std::int64_t thread = row.integer(2);
       const std::int64_t correlation = correlation_of(has_process ? thread : 0, row.integer(3));
       if (std::binary_search(launched.begin(), launched.end(), correlation))
-        record_.launches.push_back({row.integer(0), record_.thread(0, thread), correlation});
+        record_.launches.push_back({row.integer(0), thread_of(thread), correlation});
     });
   }
 
@@ -405,16 +421,16 @@ class NsysReader {
                                         : row.text(3);
       note_time(row.integer(0), row.integer(1));
       if (const auto number = step_number(text)) {
-        record_.steps.push_back({*number, row.integer(0), row.integer(1) - row.integer(0)});
+        record_.steps.push_back({{*number, row.integer(0), row.integer(1) - row.integer(0)},
+                                 process_of(row.integer(2))});
         return;
       }
       if (is_optimizer_mark(text))
-        record_.optimizers.push_back(
-            {record_.thread(0, row.integer(2)), row.integer(0), row.integer(1)});
+        record_.optimizers.push_back({thread_of(row.integer(2)), row.integer(0), row.integer(1)});
       HostOp op;
       op.start = row.integer(0);
       op.end = row.integer(1);
-      op.thread = record_.thread(0, row.integer(2));
+      op.thread = thread_of(row.integer(2));
       op.name = trace_.names.index_of(op_name(text));
       // PyTorch names the collective; the kernel below it may be a plain send and receive.
       if (text.starts_with("nccl:")) {

@@ -1,5 +1,7 @@
 #include "calibration/traces/rank_matching.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include "calibration/traces/trace_report.hpp"
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -83,13 +86,19 @@ std::vector<Participant> participants_of(const std::vector<Trace>& traces) {
   return participants;
 }
 
-bool are_of_one_run(const std::vector<Trace>& traces) {
-  std::set<std::int64_t> ranks;
-  for (const Trace& trace : traces) {
-    if (traces.size() > 1 && (!trace.rank || !ranks.insert(*trace.rank).second)) return false;
-    if (trace.world_size != traces.front().world_size) return false;
-  }
-  return true;
+// The nanoseconds since 1970 between which a trace was recorded; none if it does not tell.
+std::optional<std::pair<double, double>> recorded_between(const Trace& trace) {
+  if (!trace.clock_offset) return std::nullopt;
+  const auto offset = static_cast<double>(*trace.clock_offset);
+  return std::pair(offset + static_cast<double>(trace.begin),
+                   offset + static_cast<double>(trace.end));
+}
+
+// The nanoseconds that lie between two recordings; 0 if they overlap or their times are not known.
+double time_between(const Trace& a, const Trace& b) {
+  const auto first = recorded_between(a), second = recorded_between(b);
+  if (!first || !second) return 0.0;
+  return std::max({0.0, first->first - second->second, second->first - first->second});
 }
 
 // The calls of a group on all participants so far, on the clock of the first one.
@@ -265,9 +274,31 @@ void add_waits(RankMatching& matching,
   matching.unmatched -= static_cast<std::int64_t>(durations.size());
 }
 
+std::string obstacle_to_matching(const std::vector<Trace>& traces) {
+  // The clocks of hosts may differ.
+  constexpr double kMostApart = 600e9;
+  if (traces.size() < 2) return "";
+  const Trace& first = traces.front();
+  const auto name = [](const Trace& trace) { return printable(trace.file); };
+  std::map<std::int64_t, const Trace*> ranks;
+  for (const Trace& trace : traces) {
+    if (!trace.rank) return fmt::format("{} does not state its rank", name(trace));
+    if (const auto [known, is_new] = ranks.emplace(*trace.rank, &trace); !is_new)
+      return fmt::format("{} and {} are both of rank {}", name(*known->second), name(trace),
+                         *trace.rank);
+    if (trace.world_size != first.world_size)
+      return fmt::format("{} and {} are of runs with different numbers of ranks", name(first),
+                         name(trace));
+    if (const double apart = time_between(first, trace); apart > kMostApart)
+      return fmt::format("{} and {} were recorded {} apart", name(first), name(trace),
+                         format_time(Seconds(apart * 1e-9)));
+  }
+  return "";
+}
+
 std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
                                         const MatchingWatch& watch) {
-  if (traces.empty() || !are_of_one_run(traces)) return std::nullopt;
+  if (traces.empty() || !obstacle_to_matching(traces).empty()) return std::nullopt;
   const std::vector<Participant> participants = participants_of(traces);
   if (participants.size() < 2) return std::nullopt;
   std::map<std::string, std::vector<std::size_t>> groups;

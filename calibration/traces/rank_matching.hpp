@@ -78,10 +78,14 @@ struct MatchingWatch {
   std::stop_token stop;
 };
 
+// Why traces are not of different ranks of one run, as the end of a sentence; empty if they are, and
+// of a single trace.
+std::string obstacle_to_matching(const std::vector<Trace>& traces);
+
 // Matches by group, in which sends and receives do not take part: by the numbers of the calls where
 // the traces have them, else by order (call_alignment.hpp). A recording may begin some calls later
-// than another one, and may lack calls. None where fewer than two ranks are traced, or the files
-// are not of different ranks of one run. Throws ReadingStopped where `watch` asks for it.
+// than another one, and may lack calls. None where fewer than two ranks are traced, or where
+// there is an obstacle. Throws ReadingStopped where `watch` asks for it.
 std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
                                         const MatchingWatch& watch = {});
 

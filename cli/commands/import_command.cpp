@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -249,6 +250,21 @@ std::vector<std::string> take_times_from_throughput(std::vector<calibration::Tra
   return warnings;
 }
 
+// What makes the mean of traces and their comparison doubtful.
+std::vector<std::string> warnings_about(const std::vector<calibration::Trace>& traces) {
+  std::vector<std::string> warnings;
+  if (const std::string obstacle = calibration::obstacle_to_matching(traces); !obstacle.empty())
+    warnings.push_back(
+        fmt::format("The traces are not compared as ranks of one run: {}.", obstacle));
+  std::set<std::string> gpus;
+  for (const calibration::Trace& trace : traces)
+    if (!trace.gpu.empty()) gpus.insert(printable(trace.gpu));
+  if (gpus.size() > 1)
+    warnings.push_back(fmt::format(
+        "The traces are of different GPUs, and their mean is of none: {}.", fmt::join(gpus, ", ")));
+  return warnings;
+}
+
 // Logs take times from the plan where they need them.
 Findings explain(const ImportOptions& options, Recordings& recordings) {
   const std::vector<calibration::Trace>& traces = recordings.traces;
@@ -261,10 +277,12 @@ Findings explain(const ImportOptions& options, Recordings& recordings) {
   // Of a job that was traced and watched by Inspector, the traces tell more.
   findings.matching = traces.empty() ? calibration::match_processes(inspector_processes(recordings))
                                      : match_ranks(traces, options);
+  findings.warnings = warnings_about(traces);
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
-    findings.warnings = take_times_from_throughput(recordings.logs, findings.chosen->scenario.plan);
+    std::ranges::move(take_times_from_throughput(recordings.logs, findings.chosen->scenario.plan),
+                      std::back_inserter(findings.warnings));
     if (!recordings.memory.empty() || !recordings.logs.empty())
       findings.planned = sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result;
   }

@@ -19,6 +19,8 @@
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/cluster_json.hpp"
+#include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/plan_evaluation.hpp"
@@ -166,6 +168,8 @@ ordered_json stacks_json(const ChosenRequest& chosen, const std::vector<StackPla
   const planner::PlanRequest& request = chosen.request;
   ordered_json document = new_document("stack_plans");
   document["inputs"] = {{"model", request.model.name}, {"cluster", request.cluster.name}};
+  document["model"] = to_json(request.model);
+  document["cluster"] = to_json(request.cluster);
   document["objective"] = name_of(request.objective);
   document["partial"] = partial;
   document["stacks"] = ordered_json::array();

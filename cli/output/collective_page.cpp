@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -162,6 +163,15 @@ void say_what_the_host_timed(Page& page,
         fmt::join(kinds, ", ")));
 }
 
+void say_what_is_left_out(Page& page, const std::vector<calibration::InspectorProcess>& processes) {
+  std::map<std::string, std::int64_t> calls;
+  for (const calibration::InspectorProcess& process : processes)
+    for (const auto& [kind, count] : process.left_out) calls[kind] += count;
+  for (const auto& [kind, count] : calls)
+    page.paragraph(fmt::format("{} of kind {} {} left out.", format_plural(count, "call"),
+                               printable(kind), count == 1 ? "is" : "are"));
+}
+
 }  // namespace
 
 void add_collectives(Page& page, const TraceReport& report, const char* of_what) {
@@ -217,6 +227,7 @@ void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>&
   const auto timings = calibration::timings_of(processes);
   page.table(collective_timings_table(timings));
   say_what_the_host_timed(page, timings);
+  say_what_is_left_out(page, processes);
   if (!matching) return;
   std::vector<RankFile> ranks;
   for (std::size_t i = 0; i < files.size(); ++i) {

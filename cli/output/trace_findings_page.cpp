@@ -52,6 +52,11 @@ void add_job(Page& page, const calibration::StragglerAnalysis& job) {
       printable(job.file), format_plural(job.steps, "step"), format_plural(job.stages, "stage"),
       format_plural(job.replicas, "replica"), format_time(job.recorded), format_time(job.replayed),
       format_time(job.ideal), format_fixed(job.slowdown(), 3)));
+  const auto workers = static_cast<std::int64_t>(job.by_worker.size());
+  if (const std::int64_t all = job.stages * job.replicas; workers < all)
+    page.warning(fmt::format(
+        "The record has {} of {} workers. Without the others the slowdown is not that of the job.",
+        workers, all));
   std::vector<std::pair<std::string, double>> causes;
   for (const auto& [stage, slowdown] : job.by_stage)
     causes.emplace_back(fmt::format("stage {}", stage), slowdown);

@@ -45,16 +45,20 @@ _BAD_INPUT, _NO_PLAN, _OUTSIDE_TOLERANCE = 2, 4, 5
 def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], None] | None) -> tuple[str, str]:
     """Runs a command. Returns what it printed, and its messages."""
     command = _COMMANDS[words]
-    with _arguments.command_line(words, command["options"], values) as arguments:
+    with _arguments.command_line(words, command["options"], values) as (arguments, names):
         if command["prints_json"]:
             arguments.insert(len(words.split()), "--json=-")
         result = _core.run_command(arguments, progress, _PROGRAMS)
-    messages = _arguments.in_python(result["messages"].decode(errors="replace").strip(), command["options"])
+
+    def said(text: str) -> str:
+        for file, name in names.items():
+            text = text.replace(file, name)
+        return _arguments.in_python(text, command["options"])
+
+    messages = said(result["messages"].decode(errors="replace").strip())
     if result["code"] == _BAD_INPUT:
-        problems = [
-            Problem(*(_arguments.in_python(text, command["options"]) for text in problem)) for problem in result["problems"]
-        ]
-        raise InputError(messages, result["source"], problems)
+        problems = [Problem(*(said(text) for text in problem)) for problem in result["problems"]]
+        raise InputError(messages, said(result["source"]), problems)
     if result["code"] not in (0, _NO_PLAN, _OUTSIDE_TOLERANCE):
         raise Failure(messages)
     if messages:

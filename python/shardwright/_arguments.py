@@ -45,8 +45,8 @@ def in_python(text: str, options: list[dict[str, Any]]) -> str:
 
 
 @contextlib.contextmanager
-def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The arguments of a command, while documents among the values lie in files."""
+def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """The arguments of a command, while documents among the values lie in files, and the name of the value of each file."""
     by_name = {parameter_name(option): option for option in options}
     with contextlib.ExitStack() as stack:
         files = _Files(stack)
@@ -56,6 +56,7 @@ def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str,
             if value is None or value is False:
                 continue
             option = by_name[name]
+            files.name = name
             texts = _texts(option, value, files)
             if option["positional"]:
                 positional += texts
@@ -63,7 +64,7 @@ def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str,
                 named.append("--" + option["name"])
             else:
                 named += [word for text in texts for word in ("--" + option["name"], text)]
-        yield [*words.split(), *named, *(["--", *positional] if positional else [])]
+        yield [*words.split(), *named, *(["--", *positional] if positional else [])], files.names
 
 
 class _Files:
@@ -72,14 +73,16 @@ class _Files:
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
         self._folder: str | None = None
-        self._count = 0
+        # The value that is being written, and those of the files so far.
+        self.name = ""
+        self.names: dict[str, str] = {}
 
     def write(self, document: Mapping[str, Any]) -> str:
         if self._folder is None:
             self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))
-        self._count += 1
-        path = Path(self._folder) / f"{document.get('name', 'document')}-{self._count}.json".replace("/", "-")
+        path = Path(self._folder) / f"{document.get('name', 'document')}-{len(self.names) + 1}.json".replace("/", "-")
         path.write_text(json.dumps(document), encoding="utf-8")
+        self.names[str(path)] = self.name
         return str(path)
 
 
@@ -87,6 +90,9 @@ def _texts(option: Mapping[str, Any], value: Any, files: _Files) -> list[str]:
     """The words that state a value: several for an option that may be repeated."""
     if hasattr(value, "scenario"):
         value = value.scenario()
+    # The plan of an imported launch or of a forecast.
+    if isinstance(value, Mapping) and isinstance(value.get("plan"), Mapping) and value["plan"].get("schema") == "shardwright/plan":
+        value = value["plan"]
     if isinstance(value, Mapping) and not _takes_pairs(option):
         return [files.write(value)]
     if isinstance(value, Mapping):
@@ -98,7 +104,13 @@ def _texts(option: Mapping[str, Any], value: Any, files: _Files) -> list[str]:
         if option["repeatable"]:
             return [text for each in value for text in _texts(option, each, files)]
         return [_text(value)]
-    return [_text(value)]
+    return [_word(option, _text(value))]
+
+
+def _word(option: Mapping[str, Any], text: str) -> str:
+    """``seq-len`` for ``seq_len`` where the option takes that word."""
+    hyphened = text.replace("_", "-")
+    return hyphened if hyphened in re.split(r"[\s,:]+", option["help"]) else text
 
 
 def _takes_pairs(option: Mapping[str, Any]) -> bool:

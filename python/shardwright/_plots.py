@@ -95,6 +95,19 @@ def trace_times(files: list[Any], axes: Any) -> Any:
     return axes
 
 
+def logged_steps(logs: list[Any], axes: Any) -> Any:
+    """A line for each log: the times of its steps."""
+    axes = _new_axes(axes)
+    for log in logs:
+        steps = [step for step in log["steps"] if step["time_s"] is not None]
+        axes.plot([step["step"] for step in steps], [step["time_s"] for step in steps], label=Path(log["path"]).name)
+    axes.set_xlabel("step")
+    axes.set_ylabel("time (s)")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return axes
+
+
 _BESIDE = "communication and copies"
 _PHASES = {"forward": "forward", "recompute": "recomputation", "backward_input": "backward", "backward_weight": "backward", "optimizer": "optimizer"}
 _COLOURS = {"forward": "tab:blue", "recomputation": "tab:cyan", "backward": "tab:green", "optimizer": "tab:purple", "other compute": "tab:gray", _BESIDE: "tab:orange"}

@@ -187,7 +187,8 @@ class Listing(Record):
         return _html_table(*self._table()) + f"<p>{self._further().strip()}</p>"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        return _records_table(self.rows()[:_MOST_LINES])
+        rows = self.rows()[:_MOST_LINES]
+        return _found_table(rows) if rows and "best" in rows[0] and "why_not" in rows[0] else _records_table(rows)
 
     def _further(self) -> str:
         left = len(self.rows()) - _MOST_LINES
@@ -224,6 +225,7 @@ class Answer(Record):
         plans = [line for value in self.values() if isinstance(value, Step) for line in value._summary()]
         said = {key: value for key, value in self.items() if key not in _STATED and not isinstance(value, Step)}
         values = [(key, _cell(value)) for key, value in _flat(said) if not isinstance(value, list)]
+        values += [(key, f"a list of {len(value)}") for key, value in said.items() if isinstance(value, list) and value]
         left = [("", f"and {len(values) - _MOST_LINES} further values")] if len(values) > _MOST_LINES else []
         return plans + values[:_MOST_LINES] + left
 
@@ -249,12 +251,16 @@ class TraceReport(Listing):
         return collectives + steps or self["plans"] or devices or self["jobs"]
 
     def plot(self, axes: Any = None) -> Any:
-        """Draws the time of each trace by category. Returns the matplotlib axes."""
-        return _plots.trace_times(self._traces(), axes)
+        """Draws the time of each trace by category, or else of each step of logs. Returns the matplotlib axes."""
+        if self._traces():
+            return _plots.trace_times(self._traces(), axes)
+        if any(step["time_s"] is not None for log in self["logs"] for step in log["steps"]):
+            return _plots.logged_steps(self["logs"], axes)
+        raise ValueError("the report has no traces and no times of logged steps to draw; rows() lists what it has")
 
     def _traces(self) -> list[Any]:
-        # Files of nccl-tests have collectives alone.
-        return [file for file in self["files"] if "time" in file]
+        # Files of nccl-tests and of NCCL's Inspector have collectives alone.
+        return [file for file in self["files"] if file["kernels"] is not None]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         if not self._traces():
@@ -305,6 +311,8 @@ def _typed(value: Any, parts: Mapping[str, Any]) -> Any:
         return [_typed(each, parts) for each in value]
     if not isinstance(value, dict):
         return value
+    if "best" in value and isinstance(value.get("stack"), str):
+        parts = {**parts, "stack": value["stack"]}
     members = {key: each if key in _PARTS else _typed(each, parts) for key, each in value.items()}
     if not ("plan" in value and "step_s" in value and "stages" in value):
         return Record(members)
@@ -314,10 +322,11 @@ def _typed(value: Any, parts: Mapping[str, Any]) -> Any:
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a row but for lists of objects, which are tables of their own."""
     for key, value in row.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
-        else:
+        elif not (isinstance(value, list) and any(isinstance(each, dict) for each in value)):
             yield prefix + key, value
 
 
@@ -334,6 +343,20 @@ def _records_table(records: list[Mapping[str, Any]]) -> tuple[list[str], list[li
     return header, [[_cell(record.get(key, "")) for key in header] for record in shown]
 
 
+def _found_table(rows: list[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Searches: what each asked for, and its best plan or why there is none."""
+    asked = [{"values": row.get("values", {}), **{key: value for key, value in row.items() if key not in ("values", "best", "why_not")}} for row in rows]
+    header, cells = _records_table([{**each.pop("values"), **each} for each in asked])
+    for line, row in zip(cells, rows):
+        best = row["best"]
+        if best is None:
+            line += ["", "", "", row["why_not"]]
+            continue
+        memory = best["memory"]["peak_bytes"] if "memory" in best else best["peak_bytes"]
+        line += [f"{best['step_s']:.4g}", f"{100 * best['mfu']:.1f}", f"{memory / 1e9:.1f}", best["layout"]]
+    return [*header, "step (s)", "MFU (%)", "memory (GB)", "plan"], cells
+
+
 def _milliseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{1e3 * seconds:.2f}"
 
@@ -348,6 +371,8 @@ def _html_table(header: list[str], rows: list[list[str]]) -> str:
 
 def _text_table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, *rows] if any(header) else rows
+    if not lines:
+        return ""
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 

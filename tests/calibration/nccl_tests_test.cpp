@@ -316,6 +316,15 @@ TEST(NcclInspector, TakesTimesOfTheDeviceByKindSizeAndGroup) {
   EXPECT_THROW(parse_nccl_tests(header + "\"coll_perf\": {}}", "empty.log"), InputError);
 }
 
+// A line of a rank; `number` is that of the call.
+std::string inspector_line(int rank, int number, int us) {
+  return fmt::format(
+      R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 4, "nnodes": 1}}, "metadata": {{"hostname": "h", "pid": 7}}, )"
+      R"("coll_perf": {{"coll": "AllReduce", "coll_sn": {1}, "coll_msg_size_bytes": 8000000, "coll_exec_time_us": {2}, )"
+      R"("coll_timing_source": "kernel_gpu"}}}}{3})",
+      rank, number, us, "\n");
+}
+
 // The example of Inspector's README states 418.4 GB/s for the algorithm, 366.1 GB/s for the bus.
 TEST(NcclInspector, SizesAreThoseOfAllRanks) {
   const auto timings = [](const char* coll) {
@@ -331,15 +340,16 @@ TEST(NcclInspector, SizesAreThoseOfAllRanks) {
     EXPECT_NEAR(timing.bus_bandwidth.value(), 366.13e9, 0.01e9) << coll;
   }
   EXPECT_DOUBLE_EQ(timings("AllReduce").front().bytes.value(), 2147483648.0);
+  EXPECT_EQ(timings("All2All").front().kind, OpKind::AllToAll);
 }
 
-// A line of a rank; `number` is that of the call.
-std::string inspector_line(int rank, int number, int us) {
-  return fmt::format(
-      R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 4, "nnodes": 1}}, "metadata": {{"hostname": "h", "pid": 7}}, )"
-      R"("coll_perf": {{"coll": "AllReduce", "coll_sn": {1}, "coll_msg_size_bytes": 8000000, "coll_exec_time_us": {2}, )"
-      R"("coll_timing_source": "kernel_gpu"}}}}{3})",
-      rank, number, us, "\n");
+TEST(NcclInspector, CountsCallsOfOtherKinds) {
+  std::string text = inspector_line(0, 1, 100), reduction = inspector_line(0, 2, 100);
+  reduction.replace(reduction.find("AllReduce"), 9, "Reduce");
+  const auto processes = parse_inspector(text + reduction + reduction, "inspector.log");
+  ASSERT_EQ(processes.size(), 1U);
+  EXPECT_EQ(processes.front().calls.size(), 1U);
+  EXPECT_EQ(processes.front().left_out.at("Reduce"), 2);
 }
 
 // Rank 1 is last each time. Ranks are told apart though the metadata do not.

@@ -83,6 +83,21 @@ TEST(LayerStructure, APassEndsAtAMessage) {
   EXPECT_EQ(structure_of(repeated({{96, 32}, kMessage, kAttention, {32, 32}}, 7))->layers, 7);
 }
 
+// Denoising steps and several inputs pass through the same layers.
+TEST(LayerStructure, RepeatedPassesAreNoLayers) {
+  Parts pass = {{32, 500}};
+  append(pass, repeated(kLayer, 6));
+  append(pass, {{1000, 32}});
+  const auto structure = structure_of(repeated(pass, 5));
+  ASSERT_TRUE(structure);
+  EXPECT_EQ(structure->layers, 6);
+  EXPECT_EQ(structure->anchors, 5);
+  // The experts of a layer have no attention.
+  Parts sparse = {{96, 32}, kAttention, {32, 32}};
+  append(sparse, repeated({{64, 32}, {32, 64}}, 8));
+  EXPECT_EQ(structure_of(repeated(sparse, 4))->layers, 4);
+}
+
 TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
   Parts parts;
   for (int i = 1; i < 40; ++i) parts.emplace_back(32 * i, 16 * i);

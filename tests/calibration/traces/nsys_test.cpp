@@ -115,6 +115,21 @@ TEST(Nsys, DevicesAreThoseOfTheirProcess) {
               ElementsAre(3, 3, 3, 3));
 }
 
+// Each process marks its steps; the second one is 2.5 µs behind.
+TEST(Nsys, StepsAreThoseOfTheProcessThatLaunched) {
+  const Trace trace = nsys_trace(database(std::string(kTwoProcesses) + R"(
+    DELETE FROM NVTX_EVENTS;
+    INSERT INTO NVTX_EVENTS VALUES
+      (1000, 3000, 59, 'step 4', NULL, 83886081), (3000, 5000, 59, 'step 5', NULL, 83886081),
+      (1500, 3650, 59, 'step 4', NULL, 100663299), (3650, 6000, 59, 'step 5', NULL, 100663299);
+    UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = 3600, end = 3640 WHERE globalTid = 100663299 AND correlationId = 6;)"));
+  ASSERT_EQ(trace.steps.size(), 2U);
+  std::vector<TraceIndex> steps;
+  for (const DeviceActivity& each : trace.activities) steps.push_back(each.step);
+  // In the order of starts: attention of both, then the collectives of the first and the second.
+  EXPECT_THAT(steps, testing::ElementsAre(0, 0, 1, 0));
+}
+
 TEST(Nsys, GraphsThatWereRecordedAsAWholeKeepTheDeviceBusy) {
   const Trace trace = nsys_trace(database(std::string(kTwoProcesses) + R"(
     CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER);

@@ -2,6 +2,7 @@
 #include "calibration/traces/straggler_analysis.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "calibration/traces/trace_file.hpp"
 #include "core/base/error.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -84,6 +86,30 @@ TEST(StragglerAnalysis, FindsThePublishedAnswers) {
   EXPECT_NEAR(stage.by_replica.at(1), 1.1779, kWithin);
   EXPECT_NEAR(stage.by_op.at("forward-compute"), 1.0875, kWithin);
   EXPECT_NEAR(stage.by_op.at("backward-compute"), 1.0742, kWithin);
+}
+
+// Without dp_rank the ranks of a stage are its replicas; a spreadsheet may write semicolons.
+TEST(StragglerAnalysis, TellsReplicasApartByRank) {
+  std::string ranks = two_by_two();
+  ranks.replace(ranks.find("dp_rank"), 7, "rank");
+  // Rank 4 + 2 stage + replica.
+  for (const auto& [stage, replica] : {std::pair(0, 0), {0, 1}, {1, 0}, {1, 1}}) {
+    const std::string from = fmt::format(",7,{},{},", stage, replica),
+                      to = fmt::format(",7,{},{},", stage, 4 + 2 * stage + replica);
+    for (std::size_t at = ranks.find(from); at != std::string::npos; at = ranks.find(from))
+      ranks.replace(at, from.size(), to);
+  }
+  const StragglerAnalysis expected = analyse_stragglers(read_job(two_by_two()));
+  const StragglerAnalysis job = analyse_stragglers(read_job(ranks));
+  EXPECT_EQ(job.replicas, 2);
+  EXPECT_EQ(job.by_worker, expected.by_worker);
+  std::ranges::replace(ranks, ',', ';');
+  EXPECT_TRUE(is_job_header(ranks.substr(0, ranks.find('\n'))));
+  EXPECT_EQ(analyse_stragglers(read_job(ranks)).by_worker, expected.by_worker);
+  std::string neither = two_by_two();
+  neither.replace(neither.find("dp_rank"), 7, "host");
+  EXPECT_THAT(thrown_by([&] { read_job(neither); }),
+              testing::HasSubstr("two ops \"forward-compute\" at the same time"));
 }
 
 TEST(StragglerAnalysis, RefusesLinesThatAreNoOps) {

@@ -56,6 +56,17 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
        Attention},
       {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x128x128", Attention},
       {"attn_fwd", Attention},
+      {"void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<x>>",
+       Attention},
+      {"void flashinfer::norm::RMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)", Elementwise},
+      {"void flashinfer::activation::act_and_mul_kernel<__half, silu>(__half*)", Elementwise},
+      {"void tensorrt_llm::kernels::quantize_with_block_size<x>(int, "
+       "flashinfer::QuantizationSFLayout)",
+       Elementwise},
+      {"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(x)", Elementwise},
+      {"void moe::dev::finalize::finalizeKernelVecLoad<KernelParams<cutlass::bfloat16_t, true>>(x)",
+       Other},
+      {"void cutlass::device_kernel<flash::FlashAttnFwdSm90<cutlass::bfloat16_t>>(x)", Attention},
       {"triton_poi_fused__scaled_mm__to_copy_clone_div_lift_fresh_permute_0", Elementwise},
       {"triton_red_fused__scaled_dot_product_flash_attention_view_3", Elementwise},
       {"triton_tem_fused_mm_0", Gemm},
@@ -208,6 +219,20 @@ TEST(RankMatching, TakesOnlyDifferentRanksOfOneRun) {
   Trace other = trace_of_rank(1, 0, 2, {1000, 1000});
   other.world_size = 8;
   EXPECT_FALSE(match_ranks({rank, other}));
+}
+
+// Ranks of two runs that lie in one folder.
+TEST(RankMatching, RefusesRecordingsOfOtherTimes) {
+  std::vector<Trace> traces = {trace_of_rank(0, 0, 2, {1000, 1000}),
+                               trace_of_rank(1, 0, 2, {1000, 1000})};
+  constexpr std::int64_t kMinute = 60'000'000'000, kStart = 1'763'224'042'000'000'000;
+  traces[0].clock_offset = kStart;
+  traces[1].clock_offset = kStart + kMinute;
+  EXPECT_EQ(obstacle_to_matching(traces), "") << "the clocks of two hosts may differ";
+  EXPECT_TRUE(match_ranks(traces));
+  traces[1].clock_offset = kStart + 40'000 * kMinute;
+  EXPECT_EQ(obstacle_to_matching(traces), "rank0 and rank1 were recorded 27.8 d apart");
+  EXPECT_FALSE(match_ranks(traces));
 }
 
 }  // namespace
