@@ -190,18 +190,23 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
   return pass;
 }
 
+// True of what may be a layer within a longer pattern, and not the experts of one, which have no
+// attention and few products.
+bool is_layer(const NamesOfLayer& pattern, const std::optional<std::size_t>& attention) {
+  constexpr std::size_t kMostOfExpert = 4;
+  if (!attention) return pattern.size() > kMostOfExpert;
+  return std::find(pattern.begin(), pattern.end(), *attention) != pattern.end();
+}
+
 // Passes that repeat each other make a longer stretch than the layers within one. While most of a
-// period is a stretch of its own that has the attention, the pass becomes this period: without
-// attention it may be the experts of a layer.
+// period is a stretch of layers, the pass becomes this period.
 Stretch stretch_of_layers(Pass& pass) {
   Stretch stretch = longest_stretch(pass.names);
-  while (stretch.period > 0 && pass.attention) {
+  while (stretch.period > 0) {
     const NamesOfLayer period = pattern_of(stretch, pass.names);
     const Stretch inner = longest_stretch(period);
-    const NamesOfLayer layer = pattern_of(inner, period);
-    const bool has_attention =
-        std::find(layer.begin(), layer.end(), *pass.attention) != layer.end();
-    if (2 * inner.length < stretch.period || !has_attention) break;
+    if (2 * inner.length < stretch.period || !is_layer(pattern_of(inner, period), pass.attention))
+      break;
     const auto begin = pass.anchors.begin() + static_cast<std::ptrdiff_t>(stretch.first);
     pass.anchors =
         std::vector<KernelCall>(begin, begin + static_cast<std::ptrdiff_t>(stretch.period));

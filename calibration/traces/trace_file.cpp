@@ -122,6 +122,21 @@ bool is_utf16(std::string_view head) {
   return head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff");
 }
 
+// Refuses files that hold neither text nor a database.
+void refuse_other_binary(std::string_view head, const std::string& file) {
+  if (file.ends_with(".nsys-rep") || file.ends_with(".qdrep"))
+    throw InputError(file, {{"", "a report of Nsight Systems before its export",
+                             "the database that nsys export --type sqlite makes of it"}});
+  for (const std::string_view mark : {"\xfd"
+                                      "7zXZ",
+                                      "\x28\xb5\x2f\xfd", "BZh", "PK\x03\x04"})
+    if (head.starts_with(mark))
+      throw InputError(file,
+                       {{"", "a compressed file of another kind", "one of gzip, or a plain file"}});
+  if (!head.starts_with(kDatabaseMark) && head.find('\0') != std::string_view::npos)
+    throw InputError(file, {{"", "binary data", kExpectedFile}});
+}
+
 // Keys that configurations of DeepSpeed have and traces do not.
 bool configures_deepspeed(std::string_view head) {
   const auto has = [&](const char* key) { return head.find(key) != std::string_view::npos; };
@@ -155,6 +170,7 @@ Recording read_recording(const std::string& file, const ReadingWatch& watch) {
   if (is_utf16(head))
     throw InputError(file, {{"", "text in UTF-16",
                              "UTF-8, in which PowerShell writes with Out-File -Encoding utf8"}});
+  refuse_other_binary(head, file);
   if (begins_as_json(head) && configures_deepspeed(head))
     throw InputError(file,
                      {{"", "a configuration of DeepSpeed, which tells no model",

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
 #include <variant>
 
+#include "calibration/collective_timings.hpp"
 #include "calibration/traces/pickle_file.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "cli/commands/interrupt.hpp"
@@ -59,15 +63,68 @@ void add_pickle(const std::string& file, const ScenarioOptions& options, const R
     recordings.memory.push_back(calibration::memory_snapshot(document.root, file));
 }
 
+// False of JSON that is no trace, such as a plan or a report that lies beside the traces.
+bool may_be_trace(const std::string& file) {
+  constexpr std::uintmax_t kSmall = 1U << 20U;
+  std::error_code none;
+  if (!file.ends_with(".json") || std::filesystem::file_size(file, none) > kSmall) return true;
+  std::ifstream stream(file, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  return text.find("\"traceEvents\"") != std::string::npos ||
+         text.find_first_not_of(" \t\r\n") == text.find('[') ||
+         calibration::is_collective_file(file);
+}
+
+bool is_named_as_trace(const std::string& file) {
+  return file.ends_with(".json") || file.ends_with(".json.gz") || file.ends_with(".sqlite");
+}
+
+// Inspector writes a file for each process.
+bool is_inspector_log(const std::string& file) {
+  return file.ends_with(".log") && calibration::is_collective_file(file);
+}
+
+// The recordings in a folder, those of rank 10 behind those of rank 2, and of anything else the path
+// itself.
+std::vector<std::string> recordings_of(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none) || file_of_checkpoint(path)) return {path};
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
+    const std::string file = entry.path().string();
+    if (entry.is_regular_file(none) &&
+        ((is_named_as_trace(file) && may_be_trace(file)) || is_inspector_log(file)))
+      files.push_back(file);
+  }
+  if (files.empty()) return {path};
+  std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+    return strverscmp(a.c_str(), b.c_str()) < 0;
+  });
+  return files;
+}
+
+// The folders within a folder that hold recordings, as PyTorch's handler for TensorBoard and
+// torchtitan make one for each profiled iteration.
+std::string inner_folders_text(const std::string& folder) {
+  std::vector<std::string> inner;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.is_directory(none) && recordings_of(entry.path().string()).front() != entry.path())
+      inner.push_back(entry.path().filename().string());
+  std::ranges::sort(inner);
+  return inner.empty() ? "" : fmt::format("; its folders {} have some", fmt::join(inner, ", "));
+}
+
 void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
               Recordings& recordings) {
   const std::string file = file_of_checkpoint(path).value_or(path);
   std::error_code none;
   if (std::filesystem::is_directory(file, none))
-    throw InputError(file, {{"", "a folder without traces and without a checkpoint",
-                             "a file, a folder of traces (*.json, *.json.gz, *.sqlite), or a "
-                             "checkpoint's folder with common.pt, model_optim_rng.pt or "
-                             "run_config.yaml"}});
+    throw InputError(
+        file, {{"", "a folder without traces and without a checkpoint" + inner_folders_text(file),
+                "a file, a folder of traces (*.json, *.json.gz, *.sqlite) or of NCCL's "
+                "Inspector (*.log), or a checkpoint's folder with common.pt, "
+                "model_optim_rng.pt or run_config.yaml"}});
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   if (calibration::is_collective_file(file)) {
     recordings.collectives.push_back(calibration::read_collective_file(file, watch));
@@ -80,22 +137,6 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
     add_log_with_arguments(*launch, options, watch, recordings);
   else
     recordings.plans.push_back(launched_plan(*launch, options));
-}
-
-// The traces of a folder by their names, and of anything else the path itself.
-std::vector<std::string> traces_of(const std::string& path) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(path, none) || file_of_checkpoint(path)) return {path};
-  std::vector<std::string> traces;
-  for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
-    const std::string file = entry.path().string();
-    if (entry.is_regular_file(none) &&
-        (file.ends_with(".json") || file.ends_with(".json.gz") || file.ends_with(".sqlite")))
-      traces.push_back(file);
-  }
-  if (traces.empty()) return {path};
-  std::sort(traces.begin(), traces.end());
-  return traces;
 }
 
 std::uintmax_t bytes_of(const std::string& file) {
@@ -132,7 +173,7 @@ std::vector<std::string> files_to_read(const std::vector<std::string>& paths) {
   std::vector<std::string> distinct;
   std::set<std::filesystem::path> known;
   for (const std::string& path : paths)
-    for (const std::string& file : traces_of(path)) {
+    for (const std::string& file : recordings_of(path)) {
       std::error_code error;
       const std::filesystem::path place = std::filesystem::weakly_canonical(file, error);
       if (known.insert(error ? std::filesystem::path(file) : place).second)

@@ -302,7 +302,9 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
   add("--seq-len", options.seq_len, "Tokens per sequence, as in 8192 or 8k (k = 1,024)", "N");
-  add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
+  add("--stack", options.stack,
+      "A shipped software stack or a JSON file (default megatron-core); of plan also several, as "
+      "in fsdp2,megatron-core, or all",
       "NAME|FILE");
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
   add("--lora", options.lora, kLoraHelp, "rank=N,...");

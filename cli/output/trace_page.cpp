@@ -62,25 +62,15 @@ std::string rank_text(const TraceReport& report) {
                            : fmt::format(" of rank {}", *report.rank);
 }
 
-// " Rank 0 is in rank0.json and copy.json."; empty where each rank is in one trace.
-std::string repeated_ranks_text(const std::vector<TraceReport>& reports,
-                                const std::vector<std::string>& names) {
-  std::map<std::int64_t, std::vector<std::string>> of_rank;
-  for (std::size_t i = 0; i < reports.size(); ++i)
-    if (reports[i].rank) of_rank[*reports[i].rank].push_back(printable(names[i]));
-  std::string text;
-  for (const auto& [rank, files] : of_rank)
-    if (files.size() > 1)
-      text += fmt::format(" Rank {} is in {}.", rank, fmt::join(files, " and "));
-  return text;
-}
-
 void add_identity(Page& page, const TraceReport& report, const std::string& name) {
   const std::string gpu = report.gpu.empty() ? "" : fmt::format(" on {}", printable(report.gpu));
   const std::string devices = report.devices > 1 ? fmt::format(", {} devices", report.devices) : "";
   page.paragraph(fmt::format("{}: {}{}{}{}.", printable(name),
                              format_plural(report.kernels, "kernel"), rank_text(report), gpu,
                              devices));
+}
+
+void say_what_lacks(Page& page, const TraceReport& report, const std::string& name) {
   if (report.unusable_events > 0)
     page.warning(fmt::format("Shardwright leaves out {} without a usable time on a device.",
                              format_plural(report.unusable_events, "event")));
@@ -349,7 +339,11 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
   for (const TraceReport& report : reports) files.push_back(report.file);
   const std::vector<std::string> names = distinct_names(files);
   add_title(page, reports, names);
-  for (std::size_t i = 0; i < reports.size(); ++i) add_identity(page, reports[i], names[i]);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    // The table below names the traces of many ranks.
+    if (reports.size() <= kMostRanksNamed) add_identity(page, reports[i], names[i]);
+    say_what_lacks(page, reports[i], names[i]);
+  }
   if (reports.size() == 1) {
     add_details(page, reports.front());
   } else {
@@ -361,13 +355,6 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
     for (std::size_t i = 0; i < reports.size(); ++i)
       ranks.push_back({reports[i].file, names[i], reports[i].times.window});
     add_matching(page, *matching, ranks);
-  } else if (reports.size() > 1 && std::ranges::any_of(reports, [](const TraceReport& each) {
-               return !each.collectives.empty();
-             })) {
-    page.paragraph(
-        "Collectives are not matched across the traces: they are not of different ranks of one "
-        "run." +
-        repeated_ranks_text(reports, names));
   }
   const bool is_cut = step.spans.size() == calibration::kMostInAPicture;
   page.figure(fmt::format("{} recorded step of {}: matrix products and attention dark blue, other "

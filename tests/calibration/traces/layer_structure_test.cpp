@@ -96,6 +96,10 @@ TEST(LayerStructure, RepeatedPassesAreNoLayers) {
   Parts sparse = {{96, 32}, kAttention, {32, 32}};
   append(sparse, repeated({{64, 32}, {32, 64}}, 8));
   EXPECT_EQ(structure_of(repeated(sparse, 4))->layers, 4);
+  // Attention of plain products.
+  Parts plain = repeated({{96, 32}, {64, 64}, {8, 64}, {32, 32}, {128, 32}, {32, 128}}, 6);
+  append(plain, {{1000, 32}});
+  EXPECT_EQ(structure_of(repeated(plain, 5))->layers, 6);
 }
 
 TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
