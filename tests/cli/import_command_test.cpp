@@ -331,7 +331,13 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_EQ(report.at("files").size(), 1U);
   EXPECT_EQ(report.at("logs").at(0).at("framework"), "Megatron-LM");
   EXPECT_EQ(report.at("logs").at(0).at("step_s"), 1.5);
-  EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
+  EXPECT_THAT(run_command("import " + log).output,
+              testing::AllOf(HasSubstr("1.5 s"), testing::Not(HasSubstr("how long a step took"))));
+  const std::string timeless =
+      folder.write("nemo.log", "global_step: 3 | reduced_train_loss: 8.5 | val_loss: 9.5\n");
+  EXPECT_THAT(run_command("import " + timeless).output,
+              testing::AllOf(HasSubstr("8.5"), HasSubstr("how long a step took"),
+                             HasSubstr("TimingCallback")));
 }
 
 // Runs whose loss is lost are the ones that people look at.
