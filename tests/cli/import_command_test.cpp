@@ -340,6 +340,21 @@ TEST(ImportCommand, ReadsTrainingLogs) {
                              HasSubstr("TimingCallback")));
 }
 
+// A script may print what it runs, and others print quotes that nothing closes.
+TEST(ImportCommand, ReadsLogsThatBeginWithALaunch) {
+  const ScratchFolder folder;
+  const std::string arguments =
+      " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length "
+      "128\n";
+  const std::string step = "iteration 5/ 100 | elapsed time per iteration (ms): 1500.0 |\n";
+  const std::string traced =
+      folder.write("traced.log", "+ torchrun --nproc-per-node 2" + arguments + step);
+  EXPECT_EQ(json_of("import " + traced).at("logs").at(0).at("step_s"), 1.5);
+  EXPECT_EQ(json_of("import " + traced).at("plans").size(), 1U);
+  const std::string quoted = folder.write("quoted.log", arguments + "it's here\n" + step);
+  EXPECT_EQ(json_of("import " + quoted).at("logs").at(0).at("step_s"), 1.5);
+}
+
 // Runs whose loss is lost are the ones that people look at.
 TEST(ImportCommand, WarnsOfALossThatIsNotFinite) {
   const ScratchFolder folder;
@@ -680,6 +695,8 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
                  {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
   expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
                  {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
+  expect_refused("import " + folder.write("f.sh", "ARGS=\"" + arguments + "\"\necho $ARGS\n"),
+                 {"the arguments of a model, and no command", "torchrun"});
   // The command's name stands once.
   EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
               testing::StartsWith("shardwright import: --gpus: found \"abc\""));
