@@ -278,6 +278,20 @@ std::string_view rank_label(std::string_view line) {
   return label.find(' ') == std::string_view::npos ? label : "";
 }
 
+std::optional<DrawnBar> drawn_bar(std::string_view line) {
+  const std::size_t percent = line.find("%|");
+  if (percent == std::string_view::npos) return std::nullopt;
+  const std::optional<double> step = number_behind(line.substr(percent + 2), "|");
+  if (!step) return std::nullopt;
+  const std::size_t number = line.find("global_step=");
+  const std::string_view stated =
+      number == std::string_view::npos
+          ? ""
+          : line.substr(number, line.find_first_of(",]", number) - number);
+  return DrawnBar{static_cast<std::int64_t>(std::clamp(*step, 0.0, 1e15)),
+                  stated.find("e+") != std::string_view::npos};
+}
+
 }  // namespace
 
 std::optional<LogLine> read_log_line(std::string_view text) {
@@ -288,8 +302,12 @@ std::optional<LogLine> read_log_line(std::string_view text) {
         (!format.unlike.empty() && line.find(format.unlike) != std::string::npos))
       continue;
     if (const std::optional<LoggedStep> step = read_step(format, line))
-      return LogLine{format.framework, format.numbered_by, *step, stamp_in(line),
-                     std::string(rank_label(line))};
+      return LogLine{format.framework,
+                     format.numbered_by,
+                     *step,
+                     stamp_in(line),
+                     std::string(rank_label(line)),
+                     drawn_bar(line)};
   }
   return std::nullopt;
 }

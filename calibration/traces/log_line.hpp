@@ -20,6 +20,14 @@ enum class NumberedBy : std::uint8_t {
   MicroBatch,
 };
 
+// What a progress bar draws: it may draw a step again, and states large numbers with three digits.
+struct DrawnBar {
+  // Of the steps of the epoch, as in "| 1005/3000 [".
+  std::int64_t step = 0;
+  // True if the number of the line is "1.01e+3".
+  bool rounds = false;
+};
+
 struct LogLine {
   // The name of the framework, as in TrainingLog.
   std::string_view framework;
@@ -30,6 +38,7 @@ struct LogLine {
   std::optional<double> stamp;
   // What a launcher writes before the lines of a rank; empty without it.
   std::string rank;
+  std::optional<DrawnBar> bar;
 };
 
 // Colours and what loggers write before a line do not matter; none if it states no step.

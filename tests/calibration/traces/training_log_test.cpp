@@ -339,6 +339,36 @@ TEST(TrainingLog, LinesOfOtherRanksAreNoFurtherAttempt) {
   EXPECT_THAT(numbers_of(log_of(ranks)), testing::ElementsAre(10, 15, 25));
 }
 
+// A bar draws a step again after a validation, and rounds the numbers of steps, but not its own count.
+TEST(TrainingLog, ABarThatIsDrawnAgainIsNoFurtherAttempt) {
+  std::string text;
+  const auto draw = [&](int minute, int drawn, const char* step, const char* more) {
+    text += fmt::format(
+        "2024-06-17 08:{:02}:00 Epoch 0: :  47%|####7     | {}/3000 [06:19<07:13, "
+        "reduced_train_loss="
+        "11.5, global_step={}, train_step_timing in s=60.0{}]\n",
+        minute, drawn, step, more);
+  };
+  draw(1, 997, "998.0", "");
+  draw(2, 998, "999.0", "");
+  draw(3, 999, "1e+3", "");
+  draw(4, 999, "1e+3", ", val_loss=11.2");
+  for (int i = 1; i < 5; ++i) draw(4 + i, 999 + i, "1e+3", ", val_loss=11.2");
+  draw(9, 1004, "1.01e+3", ", val_loss=11.2");
+  // The next epoch draws from the beginning.
+  draw(10, 0, "1.01e+3", "");
+  draw(11, 1, "1.01e+3", "");
+  const TrainingLog log = log_of(text);
+  EXPECT_EQ(log.attempts, 1);
+  EXPECT_THAT(numbers_of(log),
+              testing::ElementsAre(998, 999, 1000, 1001, 1002, 1003, 1004, 1005, 1010, 1011));
+  // A run that goes on from a checkpoint at step 1,000 starts again.
+  draw(30, 0, "1e+3", "");
+  draw(31, 1, "1e+3", "");
+  EXPECT_EQ(log_of(text).attempts, 2);
+  EXPECT_THAT(numbers_of(log_of(text)), testing::ElementsAre(998, 999, 1000, 1001));
+}
+
 TEST(TrainingLog, RefusesOtherTexts) {
   EXPECT_THAT(thrown_by([] { log_of("step 1 took 3 s\n"); }),
               testing::HasSubstr("no line that states a step"));
