@@ -281,7 +281,8 @@ std::string_view rank_label(std::string_view line) {
 std::optional<DrawnBar> drawn_bar(std::string_view line) {
   const std::size_t percent = line.find("%|");
   if (percent == std::string_view::npos) return std::nullopt;
-  const std::optional<double> step = number_behind(line.substr(percent + 2), "|");
+  const std::size_t count = line.rfind('|', line.find('[', percent));
+  const std::optional<double> step = number_behind(line.substr(count), "|");
   if (!step) return std::nullopt;
   const std::size_t number = line.find("global_step=");
   const std::string_view stated =

@@ -365,6 +365,8 @@ TEST(TrainingLog, ABarThatIsDrawnAgainIsNoFurtherAttempt) {
   // A run that goes on from a checkpoint at step 1,000 starts again.
   draw(30, 0, "1e+3", "");
   draw(31, 1, "1e+3", "");
+  // Narrow terminals have no room for the bar itself.
+  text.erase(text.rfind("####7     | "), 12);
   EXPECT_EQ(log_of(text).attempts, 2);
   EXPECT_THAT(numbers_of(log_of(text)), testing::ElementsAre(998, 999, 1000, 1001));
 }
