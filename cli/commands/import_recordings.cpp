@@ -35,16 +35,21 @@ void add_recording(calibration::Recording recording, Recordings& recordings) {
     recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
 }
 
-// The arguments in a log may be those of another kind of model: its steps are read all the same.
-// Without steps the arguments have to be a plan.
-void add_log_with_arguments(const planner::LaunchArguments& launch, const ScenarioOptions& options,
-                            const ReadingWatch& watch, Recordings& recordings) {
-  bool has_steps = true;
+bool add_recording_if_any(const std::string& file, const ReadingWatch& watch,
+                          Recordings& recordings) {
   try {
-    add_recording(calibration::read_recording(launch.source, watch), recordings);
+    add_recording(calibration::read_recording(file, watch), recordings);
   } catch (const InputError&) {
-    has_steps = false;
+    return false;
   }
+  return true;
+}
+
+// A log may begin with the command that a script printed, and its arguments may be those of another
+// kind of model: its steps are read all the same. Without steps the arguments have to be a plan.
+void add_launch(const planner::LaunchArguments& launch, const ScenarioOptions& options,
+                const ReadingWatch& watch, Recordings& recordings) {
+  const bool has_steps = add_recording_if_any(launch.source, watch, recordings);
   try {
     recordings.plans.push_back(launched_plan(launch, options));
   } catch (const InputError& error) {
@@ -130,13 +135,17 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
     recordings.collectives.push_back(calibration::read_collective_file(file, watch));
     return;
   }
-  const std::optional<planner::LaunchArguments> launch = find_launch(file);
-  if (!launch)
-    add_recording(calibration::read_recording(file, watch), recordings);
-  else if (launch->complete)
-    add_log_with_arguments(*launch, options, watch, recordings);
+  std::optional<planner::LaunchArguments> launch;
+  try {
+    launch = find_launch(file);
+  } catch (const InputError&) {
+    if (!add_recording_if_any(file, watch, recordings)) throw;
+    return;
+  }
+  if (launch)
+    add_launch(*launch, options, watch, recordings);
   else
-    recordings.plans.push_back(launched_plan(*launch, options));
+    add_recording(calibration::read_recording(file, watch), recordings);
 }
 
 std::uintmax_t bytes_of(const std::string& file) {

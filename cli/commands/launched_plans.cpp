@@ -104,7 +104,12 @@ std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
   const std::string head = head_of(file);
   if (begins_as_trace(head)) return std::nullopt;
   auto launch = planner::find_launch_arguments(head, file);
-  return launch ? launch : planner::find_nemo_arguments(head, file);
+  if (!launch) launch = planner::find_nemo_arguments(head, file);
+  if (!launch && planner::states_a_model(head))
+    throw InputError(file,
+                     {{"", "the arguments of a model, and no command that runs a program with them",
+                       "a command such as torchrun … pretrain_gpt.py --num-layers …"}});
+  return launch;
 }
 
 LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {

@@ -65,6 +65,19 @@ void describe_attempts(Page& page, const calibration::TrainingLog& log, const st
                   log.repeated_steps == 1 ? "" : "s"));
 }
 
+// Says why a log has no times of steps, and how it gets some.
+void describe_missing_times(Page& page, const calibration::TrainingLog& log,
+                            const std::string& name) {
+  const bool has_throughput = std::ranges::any_of(
+      log.steps, [](const auto& step) { return step.tokens_per_s_per_gpu || step.samples_per_s; });
+  page.paragraph(fmt::format(
+      "The lines of {} state neither how long a step took nor when they were written.{}{}",
+      printable(name),
+      has_throughput ? " With a plan the times follow from the throughput that they state." : "",
+      log.framework == "NeMo" ? " NeMo prints the times of its steps with its TimingCallback."
+                              : ""));
+}
+
 bool any_times_from(const std::vector<calibration::TrainingLog>& logs,
                     calibration::StepTimes source) {
   return std::ranges::any_of(logs, [&](const auto& log) { return log.times_from == source; });
@@ -132,6 +145,7 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
     warn_of_lost_loss(page, logs[i], names[i]);
     describe_attempts(page, logs[i], names[i]);
     const std::optional<Seconds> step = logs[i].step();
+    if (!planned && !step) describe_missing_times(page, logs[i], names[i]);
     if (planned && step)
       page.paragraph(fmt::format("The plan predicts a step of {}; that of {} takes {} ({} %).",
                                  format_time(*planned), names[i], format_time(*step),

@@ -29,7 +29,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOffSwitc
 }};
 
 // Arguments with another name in the namespace.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOtherNames = {{
+    {"activations_checkpoint_num_layers", "recompute_num_layers"},
+    {"checkpoint_num_layers", "recompute_num_layers"},
     {"layernorm_epsilon", "norm_epsilon"},
     {"model_parallel_size", "tensor_model_parallel_size"},
     {"use_custom_fsdp", "use_megatron_fsdp"},
@@ -84,13 +86,28 @@ std::optional<std::int64_t> count_in(const std::string& text) {
 class LauncherCounts {
  public:
   void add(const ShellCommand& words, std::size_t end) {
-    for (auto& [name, value] : flags_of(words, 0, end))
-      counts_.try_emplace(name, count_in(value.substr(0, value.find(' '))));
+    for (auto& [name, value] : flags_of(words, 0, end)) {
+      std::string count = value.substr(0, value.find(' '));
+      // "gpu:4", "gpu:v100:4".
+      const bool names_gpus =
+          name == "gpus_per_node" || (name == "gres" && count.starts_with("gpu"));
+      if (names_gpus) count.erase(0, count.rfind(':') + 1);
+      counts_.try_emplace(name, count_in(count));
+    }
     for (std::size_t i = 0; i + 1 < end; ++i) {
       if (words[i] == "-N") counts_.try_emplace("nodes", count_in(words[i + 1]));
       if (words[i] == "-n" || words[i] == "-np")
         counts_.try_emplace("ntasks", count_in(words[i + 1]));
     }
+  }
+
+  // What is not known where a node has more GPUs than processes; empty otherwise.
+  std::string doubt() const {
+    const auto tasks = first({"ntasks_per_node"});
+    const auto gpus = first({"gpus_per_node", "gres"});
+    if (has("nproc_per_node") || has("num_gpus") || !tasks || gpus.value_or(0) <= *tasks) return "";
+    return fmt::format("whether a node's {} task{} use more than one each of its {} GPUs", *tasks,
+                       *tasks == 1 ? "" : "s", *gpus);
   }
 
   std::optional<std::int64_t> ranks() const {
@@ -124,6 +141,11 @@ bool describes_a_model(const std::map<std::string, std::string>& values) {
 
 bool is_program(const std::string& word) {
   return word.ends_with(".py") && !word.starts_with("-");
+}
+
+// Scripts print a command before they run it.
+bool prints(const std::string& word) {
+  return word == "echo" || word == "printf";
 }
 
 // A command within quotes: bash -c "torchrun … pretrain_gpt.py …".
@@ -171,7 +193,7 @@ std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& comm
                                            const ShellScript& script) {
   for (const ShellCommand& command : with_quoted_commands(commands)) {
     const auto program = std::find_if(command.begin(), command.end(), is_program);
-    if (program == command.end()) continue;
+    if (program == command.end() || std::any_of(command.begin(), program, prints)) continue;
     const auto at = static_cast<std::size_t>(program - command.begin());
     LaunchArguments launch;
     launch.values = flags_of(command, at + 1, command.size());
@@ -183,6 +205,8 @@ std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& comm
     launch.ranks = counts.ranks();
     if (!script.comments.empty()) launch.title = script.comments.front();
     launch.unknown = unknown_in(script);
+    if (std::string doubt = counts.doubt(); !doubt.empty())
+      launch.unknown.push_back(std::move(doubt));
     return launch;
   }
   return std::nullopt;
@@ -242,14 +266,22 @@ std::optional<LaunchArguments> logged_in(std::string_view text) {
   return launch;
 }
 
+bool has_flag(std::string_view text, std::string_view dashed, std::string_view underscored) {
+  return text.find(dashed) != std::string_view::npos ||
+         text.find(underscored) != std::string_view::npos;
+}
+
 }  // namespace
+
+bool states_a_model(std::string_view text) {
+  return has_flag(text, "--num-layers", "--num_layers") &&
+         has_flag(text, "--hidden-size", "--hidden_size");
+}
 
 std::optional<LaunchArguments> find_launch_arguments(std::string_view text,
                                                      const std::string& source) {
   std::optional<LaunchArguments> launch = logged_in(text);
-  const bool may_be_script = text.find("--num-layers") != std::string_view::npos ||
-                             text.find("--num_layers") != std::string_view::npos;
-  if (!launch && may_be_script) {
+  if (!launch && has_flag(text, "--num-layers", "--num_layers")) {
     const ShellScript script = read_shell_script(text, source);
     launch = launched_by(script.commands, script);
     // Exports have the arguments in a list, and the command in a comment.

@@ -127,6 +127,9 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
   const std::int64_t each = settings.count("num_layers_per_virtual_pipeline_stage", 0);
   plan.embedding_counts_as_layer = settings.is_on("account_for_embedding_in_pipeline_split");
   plan.head_counts_as_layer = settings.is_on("account_for_loss_in_pipeline_split");
+  // Megatron-DeepSpeed's "type:transformer|embedding" counts the tied embedding at both ends.
+  if (settings.text("pp_partition_method").find("embedding") != std::string::npos)
+    plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
   const std::int64_t units =
       model.layers + int{plan.embedding_counts_as_layer} + int{plan.head_counts_as_layer};
   plan.vpp = settings.count("num_virtual_stages_per_pipeline_rank",
@@ -158,6 +161,13 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
 void read_sharding(MegatronSettings& settings, Plan& plan) {
   plan.zero_stage = settings.is_on("use_distributed_optimizer") ? 1 : 0;
   const bool fsdp = settings.is_on("use_megatron_fsdp");
+  if (settings.is_on("deepspeed")) {
+    const double stage = settings.real("zero_stage", 0.0);
+    if (stage != 0.0 && stage != 1.0 && stage != 2.0 && stage != 3.0)
+      settings.refuse("zero_stage", "0, 1, 2 or 3");
+    // DeepSpeed's optimizer of bf16 shards its states at stage 0, too.
+    plan.zero_stage = std::max(static_cast<int>(stage), settings.is_on("bf16") ? 1 : 0);
+  }
   const std::string strategy = settings.text("data_parallel_sharding_strategy");
   if (fsdp)
     plan.zero_stage = strategy == "optim_grads_params" ? 3
@@ -205,8 +215,14 @@ EnumSet<Module> read_modules(MegatronSettings& settings, const std::string& name
 void read_recomputation(MegatronSettings& settings, const StackSpec& stack, Plan& plan) {
   std::string granularity = settings.text("recompute_granularity");
   if (granularity.empty() && settings.is_on("recompute_activations")) granularity = "selective";
+  // Megatron-LM 2 and Megatron-DeepSpeed recompute all of a layer, by the one or the other argument.
+  std::string method = settings.text("activations_checkpoint_method");
+  if (granularity.empty() && (settings.is_on("checkpoint_activations") || !method.empty()))
+    granularity = "full";
+  if (method.empty()) method = settings.text("recompute_method");
+  // It says who recomputes, not what.
+  settings.text("deepspeed_activation_checkpointing");
   const auto modules = read_modules<RecomputeModule>(settings, "recompute_modules");
-  const std::string method = settings.text("recompute_method");
   const std::int64_t layers = settings.count("recompute_num_layers", 1);
   if (granularity == "selective") {
     plan.recompute = RecomputePolicy::Selective;

@@ -7,13 +7,13 @@ namespace {
 
 void read_mlp(MegatronSettings& settings, ModelSpec& model) {
   MlpSpec& mlp = model.mlp;
-  mlp.gated = settings.is_on("swiglu");
-  mlp.activation = mlp.gated ? Activation::Silu : Activation::Gelu;
+  const bool swiglu = settings.is_on("swiglu");
+  mlp.gated = settings.is_on("quick_geglu") || swiglu;
+  mlp.activation = swiglu ? Activation::Silu : Activation::Gelu;
   if (settings.is_on("squared_relu")) mlp.activation = Activation::Relu;
-  // Two thirds of four times the width, in multiples of 64, of gated blocks.
+  // Two thirds of four times the width, in multiples of 64, with SwiGLU.
   constexpr std::int64_t kUnit = 64;
-  const std::int64_t usual =
-      mlp.gated ? model.hidden * 4 * 2 / 3 / kUnit * kUnit : 4 * model.hidden;
+  const std::int64_t usual = swiglu ? model.hidden * 4 * 2 / 3 / kUnit * kUnit : 4 * model.hidden;
   mlp.ffn_hidden = settings.count("ffn_hidden_size", usual);
 }
 
@@ -66,6 +66,10 @@ void read_attention(MegatronSettings& settings, ModelSpec& model) {
     attention.kv_heads = attention.heads;
   }
   attention.qk_norm = settings.is_on("qk_layernorm");
+  const std::string softmax = settings.text("softmax_type");
+  attention.sinks = softmax == "learnable";
+  if (!softmax.empty() && !attention.sinks && softmax != "vanilla" && softmax != "off-by-one")
+    settings.refuse("softmax_type", "vanilla, off-by-one or learnable");
   // "127,0": the tokens before a query, and behind it.
   const std::string window = settings.text("window_size");
   if (!window.empty()) {
@@ -118,10 +122,12 @@ void read_positions(MegatronSettings& settings, ModelSpec& model) {
     model.rotary_share = settings.real("rotary_percent", 1.0);
     model.rope_theta = settings.real("rotary_base", 10'000.0);
     read_rope_scaling(settings, model);
+  } else if (kind == "alibi") {
+    model.position = PositionKind::Alibi;
   } else {
     model.position = PositionKind::None;
     if (kind != "none")
-      settings.refuse("position_embedding_type", "learned_absolute, rope, yarn or none");
+      settings.refuse("position_embedding_type", "learned_absolute, rope, yarn, alibi or none");
   }
 }
 
@@ -195,6 +201,7 @@ ModelSpec model_of(MegatronSettings& settings) {
     model.layers = 1;
   }
   model.vocab = settings.count("vocab_size", settings.count("padded_vocab_size", 0));
+  model.embedding_norm = settings.is_on("embed_layernorm");
   model.tied_embeddings = !settings.is_on("untie_embeddings_and_output_weights");
   model.dropout = settings.real("hidden_dropout", 0.1);
   model.mtp_layers = settings.count("mtp_num_layers", 0);

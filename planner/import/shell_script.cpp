@@ -76,7 +76,10 @@ class ShellReader {
   void read(std::vector<ShellCommand>& commands) {
     while (at_ < text_.size()) {
       ShellCommand command = read_command();
-      if (!command.empty()) commands.push_back(std::move(command));
+      if (!command.empty()) {
+        read_inner_script(command, commands);
+        commands.push_back(std::move(command));
+      }
       if (at_ < text_.size()) ++at_;
     }
   }
@@ -133,6 +136,32 @@ class ShellReader {
       }
     }
     return command;
+  }
+
+  // The commands of "srun … bash -c '$LAUNCHER $CMD'", with the words before the inner shell.
+  void read_inner_script(const ShellCommand& command, std::vector<ShellCommand>& commands) {
+    constexpr int kDeepestShell = 4;
+    const auto is_shell = [](const std::string& word) {
+      return word == "bash" || word == "sh" || word.ends_with("/bash") || word.ends_with("/sh");
+    };
+    const auto shell = std::find_if(command.begin(), command.end(), is_shell);
+    const auto text = std::find_if(shell, command.end(), [](const std::string& word) {
+      return word.starts_with("-") && !word.starts_with("--") && word.ends_with("c");
+    });
+    if (command.end() - text < 2 || depth_ >= kDeepestShell) return;
+    ShellReader inner(*(text + 1), source_, variables_, script_);
+    inner.depth_ = depth_ + 1;
+    inner.expanded_ = expanded_;
+    std::vector<ShellCommand> inner_commands;
+    try {
+      inner.read(inner_commands);
+    } catch (const InputError&) {  // The text may be for another shell than this one.
+    }
+    expanded_ = inner.expanded_;
+    for (const ShellCommand& each : inner_commands) {
+      ShellCommand& whole = commands.emplace_back(command.begin(), shell);
+      whole.insert(whole.end(), each.begin(), each.end());
+    }
   }
 
   static bool is_declaration(const std::string& word) {

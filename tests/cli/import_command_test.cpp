@@ -331,7 +331,28 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_EQ(report.at("files").size(), 1U);
   EXPECT_EQ(report.at("logs").at(0).at("framework"), "Megatron-LM");
   EXPECT_EQ(report.at("logs").at(0).at("step_s"), 1.5);
-  EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
+  EXPECT_THAT(run_command("import " + log).output,
+              testing::AllOf(HasSubstr("1.5 s"), testing::Not(HasSubstr("how long a step took"))));
+  const std::string timeless =
+      folder.write("nemo.log", "global_step: 3 | reduced_train_loss: 8.5 | val_loss: 9.5\n");
+  EXPECT_THAT(run_command("import " + timeless).output,
+              testing::AllOf(HasSubstr("8.5"), HasSubstr("how long a step took"),
+                             HasSubstr("TimingCallback")));
+}
+
+// A script may print what it runs, and others print quotes that nothing closes.
+TEST(ImportCommand, ReadsLogsThatBeginWithALaunch) {
+  const ScratchFolder folder;
+  const std::string arguments =
+      " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length "
+      "128\n";
+  const std::string step = "iteration 5/ 100 | elapsed time per iteration (ms): 1500.0 |\n";
+  const std::string traced =
+      folder.write("traced.log", "+ torchrun --nproc-per-node 2" + arguments + step);
+  EXPECT_EQ(json_of("import " + traced).at("logs").at(0).at("step_s"), 1.5);
+  EXPECT_EQ(json_of("import " + traced).at("plans").size(), 1U);
+  const std::string quoted = folder.write("quoted.log", arguments + "it's here\n" + step);
+  EXPECT_EQ(json_of("import " + quoted).at("logs").at(0).at("step_s"), 1.5);
 }
 
 // Runs whose loss is lost are the ones that people look at.
@@ -674,6 +695,8 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
                  {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
   expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
                  {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
+  expect_refused("import " + folder.write("f.sh", "ARGS=\"" + arguments + "\"\necho $ARGS\n"),
+                 {"the arguments of a model, and no command", "torchrun"});
   // The command's name stands once.
   EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
               testing::StartsWith("shardwright import: --gpus: found \"abc\""));

@@ -1,5 +1,5 @@
-// Lines as the frameworks' own code formats them: Megatron-LM (training_log of training.py), Primus,
-// NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py, utils/timer.py).
+// Lines as the frameworks' own code formats them: Megatron-LM (training_log of training.py) and those
+// that were made from it (Megatron-DeepSpeed, that of Argonne, GPT-NeoX's logging.py, Primus), NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py, utils/timer.py).
 #include "calibration/traces/training_log.hpp"
 
 #include <fmt/format.h>
@@ -35,6 +35,12 @@ std::string megatron_line(int step, const char* milliseconds) {
          "loss scale: 1.0 | grad norm: 3.1 |\n";
 }
 
+std::vector<std::int64_t> numbers_of(const TrainingLog& log) {
+  std::vector<std::int64_t> numbers;
+  for (const LoggedStep& step : log.steps) numbers.push_back(step.number);
+  return numbers;
+}
+
 TEST(TrainingLog, ReadsMegatron) {
   const TrainingLog log = log_of("building model\n" + megatron_line(5, "15800.0") +
                                  "saving checkpoint at iteration 5\n" +
@@ -61,6 +67,58 @@ TEST(TrainingLog, ReadsMegatronDeepSpeedWhoseTimesAreSeconds) {
   EXPECT_DOUBLE_EQ(log.step()->value(), 105.07);
   EXPECT_DOUBLE_EQ(*log.steps.at(0).global_batch, 2048);
   EXPECT_DOUBLE_EQ(log.steps.at(0).flop_rate_per_gpu->value(), 149.2e12);
+  EXPECT_DOUBLE_EQ(*log.steps.at(0).samples_per_s, 19.492);
+}
+
+// Each prints the same figures by names of its own.
+TEST(TrainingLog, ReadsWhatWasMadeFromMegatron) {
+  const std::string argonne =
+      "[2025-11-10 09:43:36,161992][I][megatron/training_log:402:training_log]  iteration=  "
+      "136004/  "
+      "136100 | consumed_samples=   835608576 | elapsed_time_per_iteration_ms=3415.3 | "
+      "learning_rate=2.0127e-05 | global_batch_size= 6144 | lm loss=12.316531 | loss_scale=1.0 | "
+      "actual_seqlen= 8192 | number_of_nan_iterations=  0 | samples_per_second=1798.971 | "
+      "tokens_per_gpu_per_second_tgs=4797.255 | [LM]-TFLOPs=53.66 | [DS]-TFLOPs=73.32 |\n";
+  const std::string neox =
+      " samples/sec: 1798.971 | iteration   136004/  320000 | elapsed time per iteration (ms): "
+      "3415.3 "
+      "| learning rate: 2.1E-06 | approx flops per GPU: 53.66TFLOPS | MFU: 17.20% | HFU: 18.10% | "
+      "lm_loss: 1.2316531E+01 | loss scale: 1.0 | number of nan iterations:   0 |\n";
+  const std::string primus =
+      "[\x1b[32m20251202 06:56:00\x1b[0m][\x1b[36mrank-7/8\x1b[0m] : iteration   136004/  320000 | "
+      "elapsed time per iteration (ms): 3415.3/3420.9 | compute per GPU (TFLOP/s/GPU): 53.66 (avg "
+      "53.1) | tokens/s/GPU inst/harmonic mean: 4797.255/4790.1 | global batch size:  6144 | lm "
+      "loss: "
+      "1.2316531E+01 |\n";
+  const std::string primus_of_torchtitan =
+      "iteration   136004/  320000 | elapsed time per iteration (ms): 3415.3 | throughput per GPU "
+      "(TFLOP/s/GPU): 53.66 | tokens per GPU (tokens/s/GPU): 4797.255 | global batch size:  6144 | "
+      "loss: 1.2316531E+01 | grad norm: 7.872 | mfu: 17.20% |\n";
+  const std::string apertus =
+      " iteration   136004/  320000 | consumed tokens: 6.845B | elapsed time per iteration (ms): "
+      "3415.3 | eta: 1:02:03 | tokens/sec/gpu: 4797.255 | throughput per GPU (TFLOP/s/GPU): 53.66 "
+      "| "
+      "global batch size:  6144 | lm loss: 1.2316531E+01 | loss scale: 1.0 |\n";
+  for (const std::string& text : {argonne, neox, primus, primus_of_torchtitan, apertus}) {
+    SCOPED_TRACE(text);
+    const TrainingLog log = log_of(text);
+    ASSERT_EQ(log.steps.size(), 1U);
+    const LoggedStep& step = log.steps[0];
+    EXPECT_EQ(step.number, 136004);
+    EXPECT_DOUBLE_EQ(step.time.value_or(Seconds()).value(), 3.4153);
+    EXPECT_DOUBLE_EQ(step.loss.value_or(0.0), 12.316531);
+    EXPECT_DOUBLE_EQ(step.flop_rate_per_gpu.value_or(FlopPerSecond()).value(), 53.66e12);
+    if (text == argonne || text == neox) {
+      EXPECT_DOUBLE_EQ(step.samples_per_s.value_or(0.0), 1798.971);
+    }
+    if (text != neox) {
+      EXPECT_DOUBLE_EQ(step.tokens_per_s_per_gpu.value_or(0.0), 4797.255);
+      EXPECT_DOUBLE_EQ(step.global_batch.value_or(0.0), 6144.0);
+    }
+    if (text == neox || text == primus_of_torchtitan) {
+      EXPECT_DOUBLE_EQ(step.mfu.value_or(0.0), 0.172);
+    }
+  }
 }
 
 TEST(TrainingLog, ReadsNeMo) {
@@ -72,6 +130,31 @@ TEST(TrainingLog, ReadsNeMo) {
   EXPECT_EQ(log.steps.at(0).number, 5);
   EXPECT_DOUBLE_EQ(log.step()->value(), 9.512);
   EXPECT_DOUBLE_EQ(*log.steps.at(0).loss, 11.03);
+}
+
+TEST(TrainingLog, ReadsStepsOfNeMoWithoutTimes) {
+  const TrainingLog printer = log_of(
+      "Training epoch 0, iteration 3/9 | lr: 0.0006 | consumed_samples: 128 | global_batch_size: "
+      "32 | "
+      "global_step: 3 | reduced_train_loss: 8.595\n");
+  EXPECT_EQ(printer.framework, "NeMo");
+  EXPECT_EQ(printer.steps.at(0).number, 3);
+  EXPECT_EQ(printer.steps.at(0).loss, 8.595);
+  EXPECT_FALSE(printer.step());
+  // A progress bar writes its lines over one another.
+  const TrainingLog bar = log_of(
+      "Epoch 0:   1%|          | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, "
+      "reduced_train_loss=3.090, global_step=794.0, consumed_samples=1.63e+6]\r"
+      "Epoch 0:   1%|          | 796/77225 [9:08:40<878:01:07, 41.36s/it, loss=3.1, v_num=, "
+      "reduced_train_loss=nan.0, global_step=795.0, consumed_samples=1.63e+6]\n");
+  ASSERT_EQ(bar.steps.size(), 2U);
+  EXPECT_EQ(bar.steps[0].loss, 3.09);
+  EXPECT_EQ(bar.steps[1].number, 795);
+  EXPECT_TRUE(bar.steps[1].loss_is_lost);
+  const TrainingLog neuron = log_of(
+      "Epoch 0:  22%|##2       | 4499/20101 [22:26:14<77:48:37, 17.95s/it, loss=2.43, v_num=5563, "
+      "reduced_train_loss=2.470, gradient_norm=0.121, global_step=4512.0, iteration_time=16.40]\n");
+  EXPECT_EQ(neuron.steps.at(0).time, Seconds(16.4));
 }
 
 TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
@@ -123,7 +206,7 @@ TEST(TrainingLog, TakesTimesFromWhenLinesWereWritten) {
 
 TEST(TrainingLog, ReadsDeepSpeed) {
   const TrainingLog pipeline =
-      log_of("steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257");
+      log_of("steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257\n");
   EXPECT_DOUBLE_EQ(pipeline.step()->value(), 0.498);
   EXPECT_DOUBLE_EQ(*pipeline.steps.at(0).samples_per_s, 64.257);
   const TrainingLog timer = log_of(
@@ -148,10 +231,62 @@ TEST(TrainingLog, LinesOfOneStepAddUpInEitherOrder) {
   }
 }
 
-std::vector<std::int64_t> numbers_of(const TrainingLog& log) {
-  std::vector<std::int64_t> numbers;
-  for (const LoggedStep& step : log.steps) numbers.push_back(step.number);
-  return numbers;
+// Its throughput timer once counted the micro-batches of an epoch. In this run a step has four of them.
+TEST(TrainingLog, ReadsTheFirstThroughputTimersOfDeepSpeed) {
+  for (const char* figures :
+       {", SamplesPerSec=232.7",
+        ", SamplesPerSec=232.7, MemAllocated=0.36GB, MaxMemAllocated=15.06GB",
+        ", RunningAvgSamplesPerSec=215.1, CurrSamplesPerSec=232.7, MemAllocated=0.36GB"}) {
+    SCOPED_TRACE(figures);
+    std::string timer, both;
+    for (int batch = 10; batch <= 80; batch += 10) {
+      const std::string stamp = fmt::format("[2022-08-29 06:50:{:02},176] [INFO] ", batch / 2);
+      const std::string line = fmt::format("{}[timer.py:198:stop] 0/{}{}\n", stamp, batch, figures);
+      timer += line;
+      if (batch % 40 == 0)
+        both += fmt::format("{}[logging.py:68:log_dist] [Rank 0] step={}, skipped=0, lr=[5e-05]\n",
+                            stamp, 1000 + batch / 4);
+      both += line;
+    }
+    const TrainingLog counted = log_of(timer);
+    EXPECT_EQ(counted.framework, "DeepSpeed");
+    EXPECT_THAT(numbers_of(counted), testing::ElementsAre(10, 20, 30, 40, 50, 60, 70, 80));
+    EXPECT_EQ(counted.steps[0].samples_per_s, 232.7);
+    EXPECT_NEAR(counted.step()->value(), 0.5, 1e-6);
+    const TrainingLog stated = log_of(both);
+    EXPECT_THAT(numbers_of(stated), testing::ElementsAre(1010, 1020));
+    EXPECT_EQ(stated.steps[0].samples_per_s, 232.7);
+    EXPECT_EQ(stated.attempts, 1);
+    EXPECT_NEAR(stated.step()->value(), 2.0, 1e-6);
+  }
+}
+
+// DeepSpeed prints its own lines below Megatron-DeepSpeed and GPT-NeoX, and counts from the last start.
+TEST(TrainingLog, LinesThatStateTimesCountBeforeThoseOfTheLibraryBelow) {
+  std::string text;
+  for (int step = 199; step <= 200; ++step)
+    text += fmt::format(
+                "[2024-03-07 15:27:{:02},646] [INFO] [timer.py:260:stop] epoch=0/micro_step={}/"
+                "global_step={}, RunningAvgSamplesPerSec=58.7, CurrSamplesPerSec=61.3\n",
+                step - 190, step - 190, step - 190) +
+            megatron_line(step, "14287.5");
+  const TrainingLog log = log_of(text);
+  EXPECT_EQ(log.framework, "Megatron-LM");
+  EXPECT_EQ(log.times_from, StepTimes::Stated);
+  EXPECT_THAT(numbers_of(log), testing::ElementsAre(199, 200));
+  EXPECT_DOUBLE_EQ(log.step().value_or(Seconds()).value(), 14.2875);
+  EXPECT_EQ(log.steps[0].loss, 10.75);
+}
+
+// A log may be read while it is written.
+TEST(TrainingLog, TheLastWordOfALineWithoutItsEndDoesNotCount) {
+  const std::string whole = megatron_line(5, "15800.0") + megatron_line(6, "15801.0");
+  const TrainingLog cut = log_of(whole.substr(0, whole.rfind("5801.0")));
+  EXPECT_FALSE(cut.steps.at(1).time);
+  EXPECT_DOUBLE_EQ(cut.step().value_or(Seconds()).value(), 15.8);
+  // Nothing is missing but the end of the line.
+  EXPECT_DOUBLE_EQ(log_of(whole.substr(0, whole.size() - 1)).step().value_or(Seconds()).value(),
+                   15.801);
 }
 
 std::string line_without_stamp(const char* rank, int step, double seconds) {
@@ -202,6 +337,38 @@ TEST(TrainingLog, LinesOfOtherRanksAreNoFurtherAttempt) {
     for (const char* rank : {"[rank0]:", "[rank1]:"}) ranks += line_without_stamp(rank, step, 1.0);
   EXPECT_EQ(log_of(ranks).attempts, 2);
   EXPECT_THAT(numbers_of(log_of(ranks)), testing::ElementsAre(10, 15, 25));
+}
+
+// A bar draws a step again after a validation, and rounds the numbers of steps, but not its own count.
+TEST(TrainingLog, ABarThatIsDrawnAgainIsNoFurtherAttempt) {
+  std::string text;
+  const auto draw = [&](int minute, int drawn, const char* step, const char* more) {
+    text += fmt::format(
+        "2024-06-17 08:{:02}:00 Epoch 0: :  47%|####7     | {}/3000 [06:19<07:13, "
+        "reduced_train_loss="
+        "11.5, global_step={}, train_step_timing in s=60.0{}]\n",
+        minute, drawn, step, more);
+  };
+  draw(1, 997, "998.0", "");
+  draw(2, 998, "999.0", "");
+  draw(3, 999, "1e+3", "");
+  draw(4, 999, "1e+3", ", val_loss=11.2");
+  for (int i = 1; i < 5; ++i) draw(4 + i, 999 + i, "1e+3", ", val_loss=11.2");
+  draw(9, 1004, "1.01e+3", ", val_loss=11.2");
+  // The next epoch draws from the beginning.
+  draw(10, 0, "1.01e+3", "");
+  draw(11, 1, "1.01e+3", "");
+  const TrainingLog log = log_of(text);
+  EXPECT_EQ(log.attempts, 1);
+  EXPECT_THAT(numbers_of(log),
+              testing::ElementsAre(998, 999, 1000, 1001, 1002, 1003, 1004, 1005, 1010, 1011));
+  // A run that goes on from a checkpoint at step 1,000 starts again.
+  draw(30, 0, "1e+3", "");
+  draw(31, 1, "1e+3", "");
+  // Narrow terminals have no room for the bar itself.
+  text.erase(text.rfind("####7     | "), 12);
+  EXPECT_EQ(log_of(text).attempts, 2);
+  EXPECT_THAT(numbers_of(log_of(text)), testing::ElementsAre(998, 999, 1000, 1001));
 }
 
 TEST(TrainingLog, RefusesOtherTexts) {

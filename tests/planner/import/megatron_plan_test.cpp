@@ -244,6 +244,78 @@ TEST(MegatronPlan, CountsTheProcessesOfLaunchers) {
   EXPECT_EQ(find_launch_arguments("srun bash -c \"" + inner + "\"", "launch.sh")->ranks, 16);
 }
 
+// As the scripts of BigScience: the inner shell expands what the outer one exports, and the script
+// prints the command before it runs it.
+TEST(MegatronPlan, FollowsTheCommandsOfAnInnerShell) {
+  const std::string head =
+      "#SBATCH --nodes=3\n#SBATCH --ntasks-per-node=1\n#SBATCH --gres=gpu:v100:4\n"
+      "export LAUNCHER=\"python -u -m torch.distributed.run --nproc_per_node 4 --nnodes 3\"\n"
+      "export CMD=\"`pwd`/pretrain_gpt.py --num-layers 4 --hidden-size 256 "
+      "--num-attention-heads 4 --seq-length 128\"\n";
+  const std::string printed = head + "echo $CMD\n";
+  for (const char* run :
+       {"clear; srun --jobid $ID bash -c '$LAUNCHER --node_rank $RANK $CMD' | tee l",
+        "srun bash -lc \"$LAUNCHER --node_rank \\$RANK $CMD\"",
+        "srun /bin/sh -c 'echo $CMD; bash -c \"$LAUNCHER $CMD\"'"}) {
+    SCOPED_TRACE(run);
+    const auto launch = find_launch_arguments(printed + run, "launch.sh");
+    ASSERT_TRUE(launch);
+    EXPECT_EQ(launch->ranks, 12);
+    EXPECT_THAT(launch->unknown, testing::Not(Contains(HasSubstr("GPUs"))));
+  }
+  const auto one_task = find_launch_arguments(printed + "srun bash -c 'python $CMD'", "launch.sh");
+  ASSERT_TRUE(one_task);
+  EXPECT_EQ(one_task->ranks, 3);
+  EXPECT_THAT(one_task->unknown,
+              Contains("whether a node's 1 task use more than one each of its 4 GPUs"));
+  EXPECT_FALSE(find_launch_arguments(printed, "launch.sh"));
+  // Shells that call themselves end.
+  const std::string endless =
+      head + "A='bash -c \"$A\"; bash -c \"$A\"; $LAUNCHER $CMD'\nbash -c \"$A\"";
+  EXPECT_EQ(find_launch_arguments(endless, "launch.sh")->ranks, 12);
+}
+
+// Megatron-LM 2, Megatron-DeepSpeed and the example of gpt-oss name these in their own way.
+TEST(MegatronPlan, ReadsArgumentsOfOtherVersions) {
+  const auto imported = [](const std::string& arguments) {
+    return import_text(
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 256 "
+        "--num-attention-heads 4 --seq-length 128 --micro-batch-size 1 " +
+        arguments);
+  };
+  const ImportedPlan chunks = imported(
+      "--checkpoint-activations --checkpoint-num-layers 2 --deepspeed --zero-stage 2 "
+      "--deepspeed-activation-checkpointing --fp16");
+  EXPECT_EQ(chunks.scenario.plan.recompute, RecomputePolicy::Full);
+  EXPECT_EQ(chunks.scenario.plan.recompute_group, 2);
+  EXPECT_EQ(chunks.scenario.plan.zero_stage, 2);
+  EXPECT_THAT(chunks.unread, IsEmpty());
+  const Plan block = imported(
+                         "--activations-checkpoint-method block "
+                         "--activations-checkpoint-num-layers 3 --deepspeed --zero-stage 0 --bf16")
+                         .scenario.plan;
+  EXPECT_EQ(block.recompute, RecomputePolicy::Full);
+  EXPECT_EQ(block.recompute_layers, 3);
+  EXPECT_EQ(block.zero_stage, 1);
+  const Scenario bloom = imported(
+                             "--embed-layernorm --pipeline-model-parallel-size 2 "
+                             "--pp-partition-method 'type:transformer|embedding'")
+                             .scenario;
+  EXPECT_TRUE(bloom.model.embedding_norm);
+  EXPECT_TRUE(bloom.plan.embedding_counts_as_layer && bloom.plan.head_counts_as_layer);
+  EXPECT_EQ(imported("--recompute-method uniform").scenario.plan.recompute, RecomputePolicy::None);
+  const ModelSpec model =
+      imported("--quick-geglu --softmax-type learnable --position-embedding-type alibi")
+          .scenario.model;
+  EXPECT_TRUE(model.mlp.gated);
+  EXPECT_FALSE(model.embedding_norm);
+  EXPECT_EQ(model.mlp.activation, Activation::Gelu);
+  EXPECT_EQ(model.mlp.ffn_hidden, 1024);
+  EXPECT_TRUE(model.attention.sinks);
+  EXPECT_EQ(model.position, PositionKind::Alibi);
+  EXPECT_THAT(problems_of([&] { imported("--softmax-type none"); }), ElementsAre("--softmax-type"));
+}
+
 constexpr const char* kLog = R"(using world size: 16, data-parallel size: 4
 [default0]:------------------------ arguments ------------------------
 [default0]:  add_bias_linear ................................. False
