@@ -178,29 +178,35 @@ TEST_P(CudaQueues, EndEachRankAfterAFault) {
   }
 }
 
-// Two ranks that compute something and sum it.
+// Two ranks that compute something and sum it, then compute on another queue, and then time an op.
 RandomProgram summing_program() {
+  const std::vector<Part> sum{{0, 4, Element::Float32}}, other{{16, 4, Element::Float32}};
   RandomProgram program;
-  for (const Action action : {Action::Compute, Action::AllReduce}) {
+  for (std::uint32_t number = 0; number < 4; ++number) {
     for (int rank = 0; rank < 2; ++rank) {
       RankOp op;
       op.rank = rank;
-      op.action = action;
-      op.writes = {{0, 4, Element::Float32}};
-      if (action == Action::AllReduce) {
-        op.number = op.exchange = 1;
-        op.reads = op.writes;
+      op.number = number;
+      op.writes = number == 2 ? other : sum;
+      if (number == 1) {
+        op.action = Action::AllReduce;
+        op.exchange = 1;
+        op.reads = sum;
+      } else if (number == 2) {
+        op.queue = 1;
+        op.waits = {1};
       }
+      op.timed = number == 3;
       program.ops.push_back(op);
     }
   }
-  program.arena_bytes = {16, 16};
-  program.op_counts = {2, 2};
+  program.arena_bytes = {32, 32};
+  program.op_counts = {4, 4};
   return program;
 }
 
 TEST_P(CudaQueues, NameTheOpThatWaitsForALostRank) {
-  FakeRanks ranks({2, 1, {{0, 1}}}, GetParam(), 1, 300ms);
+  FakeRanks ranks({2, 2, {{0, 1}}}, GetParam(), 1, 300ms);
   ranks.gpus().report_aborts(false);
   const auto reports = ranks.run({summing_program()}, Fault{FaultKind::Launch, 3}).front();
   EXPECT_EQ(reports[0].error, "all_reduce 1 of rank 0: did not end within 0.3 s");
@@ -209,8 +215,25 @@ TEST_P(CudaQueues, NameTheOpThatWaitsForALostRank) {
   EXPECT_THAT(ranks.close(), IsEmpty());
 }
 
+TEST_P(CudaQueues, WaitForTheirWorkAtTheirEnd) {
+  fake::Gpus gpus(1, GetParam(), 1);
+  use_gpu(0);
+  bool ran = false;
+  {
+    const auto queues = make_cuda_queues(1, {}, 60s, nullptr);
+    QueuedOp op;
+    op.run = [&](Queue queue) {
+      check_cuda(fake::launch(stream_of(queue), [&ran] { ran = true; }), "launch");
+    };
+    queues->begin(1);
+    queues->issue(0, std::move(op));
+  }
+  EXPECT_TRUE(ran);
+  EXPECT_THAT(gpus.complaints(), IsEmpty());
+}
+
 TEST(CudaQueuesThatHang, SayWhatTheProcessEndsFor) {
-  FakeRanks ranks({2, 1, {{0, 1}}}, fake::Order::Threads, 1, 300ms);
+  FakeRanks ranks({2, 2, {{0, 1}}}, fake::Order::Threads, 1, 300ms);
   const auto reports = ranks.run({summing_program()}, Fault{FaultKind::Hang, 1}).front();
   EXPECT_EQ(reports[1].error, "compute 0 of rank 1: did not end within 0.3 s");
   EXPECT_EQ(reports[1].hang, reports[1].error + "; the GPU does not finish its work");

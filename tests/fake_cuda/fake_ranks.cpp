@@ -185,7 +185,11 @@ void FakeRanks::exchange(Rank& rank, const RankOp& op, Queue queue) {
 
 RankReport FakeRanks::finish(int rank, const RandomProgram& program) {
   Rank& own = *ranks_[static_cast<std::size_t>(rank)];
-  guarded(rank, [&] { own.queues->drain(); });
+  guarded(rank, [&] {
+    own.queues->drain();
+    // Reports nothing again.
+    own.queues->drain();
+  });
   own.report.waited = own.queues->waited();
   const auto* bytes = static_cast<const std::byte*>(own.arena.get());
   const std::size_t size =
