@@ -156,14 +156,15 @@ class CudaQueues final : public OpQueues {
         if (first == nullptr || lane.pending.front().number < first->number)
           first = &lane.pending.front();
       }
-      return first == nullptr ? std::string("no op") : first->name();
+      return first->name();
     };
     while (pending_ > pending) {
       try {
         const bool any = collect();
         const auto now = Clock::now();
         if (any) last_progress = now;
-        if (now - last_check > kBetweenChecks) {
+        // An error belongs to an op that is pending.
+        if (pending_ > 0 && now - last_check > kBetweenChecks) {
           last_check = now;
           hooks_.check();
         }

@@ -195,7 +195,7 @@ void Gpus::finish(const Gpu& gpu) {
       return stream->gpu == &gpu && !stream->is_idle();
     });
   };
-  while (gpu.error == cudaSuccess && works()) {
+  while (works()) {
     if (order_ == Order::Threads || !step()) std::this_thread::yield();
   }
 }

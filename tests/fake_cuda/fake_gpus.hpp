@@ -77,7 +77,7 @@ class Gpus {
   void count_objects(const char* kind, int change);
   // Does some work if the host has to do it.
   void poll();
-  // Waits until the streams of the GPU have done their work, or it has failed.
+  // Waits until the streams of the GPU have done their work; a failed GPU drops it.
   void finish(const Gpu& gpu);
 
  private:

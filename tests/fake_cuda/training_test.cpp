@@ -18,6 +18,7 @@
 #include "executor/runtime/op_queues.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/fake_cuda/fake_gpus.hpp"
+#include "tests/sanitized.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -143,11 +144,15 @@ class StreamKernels final : public Kernels {
   std::unique_ptr<Kernels> cpu_ = make_cpu_kernels();
 };
 
+// Sanitizers make a step ten times as slow.
+constexpr std::int64_t kSteps = kSanitized ? 1 : 3;
+constexpr std::uint64_t kSeeds = kSanitized ? 1 : 2;
+
 // The losses and gradient norms of the steps on rank 0.
 std::vector<double> train_on_gpus(const ModelSpec& model, const Plan& plan, fake::Order order,
                                   std::uint64_t seed) {
   TrainingOptions options = kTwentySteps;
-  options.steps = 3;
+  options.steps = kSteps;
   const Program program = lower(model, plan, load_stack("shardwright"));
   fake::Gpus gpus(static_cast<int>(plan.world_size()), order, seed);
   LocalStore store;
@@ -186,12 +191,12 @@ TEST_P(TrainingOnFakeGpus, DoesNotDependOnTheOrderOfStreams) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
   TrainingOptions options = kTwentySteps;
-  options.steps = 3;
+  options.steps = kSteps;
   const std::vector<double> expected = train_on_gpus(model, plan, fake::Order::Threads, 0);
   const std::vector<double> on_cpus = train(model, plan, options);
   for (std::size_t step = 0; step < on_cpus.size(); ++step)
     EXPECT_NEAR(expected.at(2 * step) / on_cpus[step], 1.0, 1e-5);
-  for (std::uint64_t seed = 1; seed <= 2; ++seed)
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed)
     EXPECT_EQ(train_on_gpus(model, plan, fake::Order::Seeded, seed), expected) << "seed " << seed;
 }
 
