@@ -44,13 +44,15 @@ class CudaQueues final : public OpQueues {
 
   void issue(std::size_t queue, QueuedOp op) override {
     Lane& lane = lanes_.at(queue);
-    if (pending_ > kMaxPending) {
+    const bool aligns = op.ended && !origin_;
+    if (aligns || pending_ > kMaxPending) {
       const auto before = Clock::now();
-      wait_until(kMaxPending);
+      wait_until(aligns ? 0 : kMaxPending);
       waited_ += Clock::now() - before;
     }
     try {
       if (!lane.stream) lane.stream.emplace();
+      if (aligns) align_clocks(lane.stream->get());
       for (const std::uint32_t on : op.waits) {
         check_cuda(cudaStreamWaitEvent(lane.stream->get(), end_of(on).get(), 0),
                    "cudaStreamWaitEvent");
@@ -63,7 +65,11 @@ class CudaQueues final : public OpQueues {
 
   void drain() override {
     wait_until(0);
-    report_measured();
+    try {
+      report_measured();
+    } catch (const std::exception& error) {
+      fail("the times of the ops", error.what());
+    }
   }
 
   Clock::duration waited() const override { return waited_; }
@@ -96,15 +102,16 @@ class CudaQueues final : public OpQueues {
     ++pending_;
   }
 
-  // The first timed op waits for an idle device, which aligns the host's clock with the device's.
+  // Aligns the host's clock with that of the device, which is idle.
+  void align_clocks(cudaStream_t stream) {
+    origin_.emplace(timed_event());
+    origin_->record(stream);
+    check_cuda(cudaEventSynchronize(origin_->get()), "cudaEventSynchronize");
+    origin_time_ = Clock::now();
+  }
+
   void start_measured(Lane& lane, QueuedOp& op) {
     const cudaStream_t stream = lane.stream->get();
-    if (!origin_) {
-      origin_.emplace(timed_event());
-      origin_->record(stream);
-      check_cuda(cudaEventSynchronize(origin_->get()), "cudaEventSynchronize");
-      origin_time_ = Clock::now();
-    }
     Measured measured{timed_event(), timed_event(), std::move(op.ended)};
     measured.start.record(stream);
     op.run(stream);
@@ -149,14 +156,15 @@ class CudaQueues final : public OpQueues {
         if (first == nullptr || lane.pending.front().number < first->number)
           first = &lane.pending.front();
       }
-      return first == nullptr ? std::string("no op") : first->name();
+      return first->name();
     };
     while (pending_ > pending) {
       try {
         const bool any = collect();
         const auto now = Clock::now();
         if (any) last_progress = now;
-        if (now - last_check > kBetweenChecks) {
+        // An error belongs to an op that is pending.
+        if (pending_ > 0 && now - last_check > kBetweenChecks) {
           last_check = now;
           hooks_.check();
         }

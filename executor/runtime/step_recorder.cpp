@@ -49,8 +49,8 @@ void StepRecorder::add(const Op& op, const Call& call, Clock::time_point start,
   timeline_.spans.push_back(std::move(span));
 }
 
-void StepRecorder::issued(Clock::duration waited) {
-  timeline_.ranks.front().issue = seconds(Clock::now() - origin_ - waited);
+void StepRecorder::issued(Clock::duration time) {
+  timeline_.ranks.front().issue = seconds(time);
 }
 
 Timeline StepRecorder::take() {

@@ -21,8 +21,8 @@ class StepRecorder {
   // Several threads may call it.
   void add(const Op& op, const Call& call, Clock::time_point start, Clock::time_point end);
 
-  // Called when the host has issued all ops of the step, of which time it waited for the device.
-  void issued(Clock::duration waited);
+  // `time` is what the host took to issue all ops of the step.
+  void issued(Clock::duration time);
 
   // Returns the spans in the order of their starts.
   Timeline take();

@@ -27,6 +27,8 @@ std::string made_up_text() {
   return text;
 }
 
+}  // namespace
+
 const TokenFile& corpus() {
   static const TokenFile file = [] {
     const std::string name = scratch_path("corpus.txt");
@@ -35,8 +37,6 @@ const TokenFile& corpus() {
   }();
   return file;
 }
-
-}  // namespace
 
 ModelSpec small_llama() {
   ModelSpec model;

@@ -12,6 +12,7 @@
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/data/token_file.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 
 namespace shardwright::executor {
@@ -28,7 +29,10 @@ ModelSpec small_qwen2_moe();
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();
 
-// Calls `work` concurrently on each rank of a plan, with the rank's trainer and a generated text.
+// Returns a generated text.
+const TokenFile& corpus();
+
+// Calls `work` concurrently on each rank of a plan, with the rank's trainer and that text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work,
               const StackSpec& stack = load_stack("shardwright"));
