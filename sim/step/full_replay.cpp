@@ -24,8 +24,8 @@ FullReplay replay_full(const Program& program, const ClusterSpec& cluster, const
   NodeLinks links(program.plan, cluster, options.slow_nics);
   SharedTransfers transfers(links.capacities());
   RankReplay replay(program, cluster, prices, *event, options, {std::move(links), &transfers});
-  replay.begin_step(0.0);
-  while (replay.run_ranks()) {
+  replay.begin(0.0);
+  while (replay.go_on()) {
     const auto finished = transfers.next();
     if (!finished) break;
     replay.finish_transfer(*finished);

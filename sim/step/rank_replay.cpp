@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
-#include "sim/step/message_channel.hpp"
+#include "sim/step/rank_state.hpp"
 #include "sim/step/rank_watch.hpp"
 
 namespace shardwright::sim {
@@ -18,71 +18,6 @@ constexpr std::uint64_t kRunsBetweenLooks = 4096;
 
 // Owners of shared transfers: a row of collectives, or (this) the messages.
 constexpr std::uint32_t kMessages = kNone;
-
-struct LaneState {
-  // The finish of its last op.
-  double free = 0.0;
-  // The index of the next op.
-  std::uint32_t cursor = 0;
-  bool in_collective = false;
-};
-
-struct RankState {
-  std::uint32_t stage = 0, index = 0;
-  // The place of its first lane in lanes_, of its first slot in finish_ and of its first hold in
-  // holds_.
-  std::uint32_t first_lane = 0;
-  std::size_t first_slot = 0;
-  std::size_t first_hold = 0;
-  // The lanes that may be able to go on.
-  LaneMask runnable = 0;
-  bool queued = false;
-  std::int32_t watch = -1;
-  // The factor on its kernels' durations.
-  double factor = 1.0;
-  RankUse use;
-};
-
-// A collective that some members of its group have reached.
-struct RankGathering {
-  double start = 0.0;
-  std::uint32_t arrived = 0;
-};
-
-// A hold of a rank's host.
-struct Hold {
-  // The latest finish of its ops so far.
-  double end = 0.0;
-  // The number of ops that have not finished.
-  std::uint32_t missing = 0;
-};
-
-// The groups of one kind on one stream.
-struct Gatherings {
-  // The index of the groups in tables_.
-  std::size_t table = 0;
-  // The collective that each group has reached.
-  std::vector<RankGathering> open;
-  // The lane of the stream, by stage.
-  std::vector<std::int32_t> lane_of_stage;
-};
-
-// The messages of one rank of a stage to or from its peer. Where they take a time that is not known
-// beforehand, they queue; the first one is under way.
-struct RankChannel : MessageChannel<double> {
-  struct Queued {
-    double ready = 0.0;
-    std::uint32_t route = 0;
-    double duration = 0.0;
-  };
-  std::vector<Queued> waiting;
-  // The number of completed messages.
-  std::uint32_t passed = 0;
-};
-
-struct ChannelEnd {
-  std::uint32_t stage = 0, lane = 0;
-};
 
 }  // namespace
 
@@ -102,7 +37,7 @@ class RankReplay::Engine {
     set_up_channel_ends();
   }
 
-  void begin_step(double start) {
+  void begin(double start) {
     start_ = start;
     done_ops_ = all_ops_ = 0;
     set_up_ranks();
@@ -119,7 +54,7 @@ class RankReplay::Engine {
 
   bool is_over() const { return done_ops_ == all_ops_ && under_way_ == 0; }
 
-  bool run_ranks() {
+  bool go_on() {
     while (!work_.empty()) {
       if (++runs_ % kRunsBetweenLooks == 0 && !look_around()) return false;
       const std::uint32_t rank = work_.back();
@@ -145,12 +80,12 @@ class RankReplay::Engine {
     if (!waiting.empty()) begin_message(instance);
   }
 
+  double end() const { return start_ + step().value(); }
+
   FullReplay report() {
     FullReplay result;
-    for (const RankState& rank : ranks_) {
-      result.step = std::max(result.step, rank.use.finish);
-      result.ranks.push_back(rank.use);
-    }
+    result.step = step();
+    for (const RankState& rank : ranks_) result.ranks.push_back(rank.use);
     const auto slowest = std::max_element(
         result.ranks.begin(), result.ranks.end(),
         [](const RankUse& a, const RankUse& b) { return a.compute() < b.compute(); });
@@ -426,6 +361,12 @@ class RankReplay::Engine {
     }
   }
 
+  Seconds step() const {
+    Seconds finish;
+    for (const RankState& rank : ranks_) finish = std::max(finish, rank.use.finish);
+    return finish;
+  }
+
   bool is_deadlocked() const {
     if (cancelled_) return false;
     return done_ops_ < all_ops_ ||
@@ -471,12 +412,12 @@ RankReplay::RankReplay(const Program& program, const ClusterSpec& cluster, const
 RankReplay::RankReplay(RankReplay&&) noexcept = default;
 RankReplay::~RankReplay() = default;
 
-void RankReplay::begin_step(double start) {
-  engine_->begin_step(start);
+void RankReplay::begin(double start) {
+  engine_->begin(start);
 }
 
-bool RankReplay::run_ranks() {
-  return engine_->run_ranks();
+bool RankReplay::go_on() {
+  return engine_->go_on();
 }
 
 void RankReplay::finish_transfer(const SharedTransfers::Finished& finished) {
@@ -485,6 +426,10 @@ void RankReplay::finish_transfer(const SharedTransfers::Finished& finished) {
 
 bool RankReplay::is_over() const {
   return engine_->is_over();
+}
+
+double RankReplay::end() const {
+  return engine_->end();
 }
 
 FullReplay RankReplay::report() {

@@ -26,13 +26,15 @@ class RankReplay {
   ~RankReplay();
 
   // Begins the first step, or the next one after one that is over.
-  void begin_step(double start);
+  void begin(double start);
   // Runs until no rank can go on. Returns false if the caller of the simulation wants to stop.
-  bool run_ranks();
+  bool go_on();
   // Takes note of the end of a transfer whose owner is this job.
   void finish_transfer(const SharedTransfers::Finished& finished);
   // True if all ops of the step have finished.
   bool is_over() const;
+  // The finish of the last of them.
+  double end() const;
   // The step so far; its times count from its beginning. What sharing links cost is left out.
   FullReplay report();
   // The bytes that the job has moved over each link by now.
