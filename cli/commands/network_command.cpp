@@ -131,6 +131,10 @@ Table link_table(const sim::JobSet& jobs, const sim::JobsResult& result) {
   return table;
 }
 
+bool is_refused(const sim::JobsResult& result, std::size_t job) {
+  return std::ranges::find(result.without_reductions, job) != result.without_reductions.end();
+}
+
 ordered_json jobs_json(const sim::JobSet& jobs, const sim::JobsResult& result) {
   ordered_json document = new_document("jobs-result");
   document["jobs"] = ordered_json::array();
@@ -145,7 +149,8 @@ ordered_json jobs_json(const sim::JobSet& jobs, const sim::JobsResult& result) {
                                 {"beside_s", times.mean.value()},
                                 {"longest_s", times.longest.value()},
                                 {"slowdown_ratio", times.slowdown()},
-                                {"count", times.count}});
+                                {"count", times.count},
+                                {"reductions_refused", is_refused(result, job)}});
   }
   document["links"] = ordered_json::array();
   for (const sim::SharedLink& link : result.links) {
@@ -175,6 +180,14 @@ void add_jobs(Page& page, const sim::JobSet& jobs, const sim::JobsResult& result
   if (!placed.empty()) {
     page.paragraph(fmt::format("Placed on the nodes that share the fewest links: {}.",
                                fmt::join(placed, ", ")));
+  }
+  if (!result.without_reductions.empty()) {
+    std::vector<std::string> names;
+    for (const std::size_t job : result.without_reductions) names.push_back(jobs.name(job));
+    page.paragraph(
+        fmt::format("Switches reduce for other jobs and have no resources left for {}, whose "
+                    "collectives run on rings and trees beside the others.",
+                    fmt::join(names, ", ")));
   }
   if (result.links.empty()) {
     page.paragraph("The jobs share no links.");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "sim/cost/placement.hpp"
 
@@ -45,6 +46,26 @@ ClusterSpec cluster_of_job(ClusterSpec cluster, std::span<const std::int64_t> no
         1.0, level.oversubscription * static_cast<double>(most) / static_cast<double>(below));
   }
   return cluster;
+}
+
+std::vector<bool> share_out_reductions(const ClusterSpec& cluster,
+                                       const std::vector<std::span<const std::int64_t>>& jobs) {
+  const FabricSpec& fabric = cluster.fabric;
+  std::vector<bool> served(jobs.size(), true);
+  if (!fabric.in_network_reduction || fabric.reduction_jobs_per_switch == 0) return served;
+  const std::int64_t below = domains_below(fabric.levels.front(), cluster);
+  std::map<std::int64_t, std::int64_t> jobs_of_leaf;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    if (jobs[job].size() < 2) continue;
+    std::set<std::int64_t> leaves;
+    for (const std::int64_t node : jobs[job]) leaves.insert(node / below);
+    served[job] = std::all_of(leaves.begin(), leaves.end(), [&](std::int64_t leaf) {
+      return jobs_of_leaf[leaf] < fabric.reduction_jobs_per_switch;
+    });
+    if (!served[job]) continue;
+    for (const std::int64_t leaf : leaves) ++jobs_of_leaf[leaf];
+  }
+  return served;
 }
 
 }  // namespace shardwright::sim

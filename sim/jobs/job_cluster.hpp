@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/spec/cluster_spec.hpp"
 
@@ -14,5 +15,12 @@ namespace shardwright::sim {
 // nodes. As many nodes lie below one switch as always do of the job's nodes in a row, cut into runs
 // of that length. A job below one switch finds the level as it is.
 ClusterSpec cluster_of_job(ClusterSpec cluster, std::span<const std::int64_t> nodes);
+
+// For each job, given its nodes, whether the switches reduce for it as far as they can: first come,
+// first served. A job of several nodes takes one of the `reduction_jobs_per_switch` of each leaf that
+// it has nodes below, or none where one of the leaves has none left. Above leaves many switches
+// share the work, so that there is no limit.
+std::vector<bool> share_out_reductions(const ClusterSpec& cluster,
+                                       const std::vector<std::span<const std::int64_t>>& jobs);
 
 }  // namespace shardwright::sim

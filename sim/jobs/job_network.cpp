@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "sim/cost/placement.hpp"
 #include "sim/jobs/job_cluster.hpp"
@@ -22,6 +23,9 @@ BytesPerSecond nic_rate(const ClusterSpec& cluster) {
 }  // namespace
 
 JobNetwork::JobNetwork(const JobSet& jobs) : jobs_(jobs) {
+  std::vector<std::span<const std::int64_t>> nodes_of_jobs;
+  for (const TrainingJob& job : jobs.training) nodes_of_jobs.emplace_back(job.nodes);
+  has_reductions_ = share_out_reductions(jobs.cluster(), nodes_of_jobs);
   std::int64_t last = 0;
   for (const TrainingJob& job : jobs.training) {
     add_job(job);

@@ -29,6 +29,8 @@ class JobNetwork {
 
   // The cluster that a training job finds, whose prices it has.
   const ClusterSpec& cluster_of(std::size_t job) const { return clusters_[job]; }
+  // False if switches that reduce have no resources left for the job.
+  bool has_reductions(std::size_t job) const { return has_reductions_[job]; }
   NodeLinks links_of(std::size_t job) const;
 
   // What one node of the traffic exchanges with its server or the store: a rail for each of its
@@ -52,6 +54,7 @@ class JobNetwork {
   const JobSet& jobs_;
   // By training job.
   std::vector<ClusterSpec> clusters_;
+  std::vector<bool> has_reductions_;
   std::vector<LinkIndex> first_ports_;
   std::map<std::int64_t, Ports> ports_;
   SwitchLinks switches_;

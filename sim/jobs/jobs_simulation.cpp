@@ -38,7 +38,7 @@ struct PricedJob {
   }
 };
 
-using PricedJobs = std::vector<std::unique_ptr<PricedJob>>;
+using PricedJobs = std::vector<std::shared_ptr<const PricedJob>>;
 
 // A job on its way.
 struct RunningJob {
@@ -212,26 +212,33 @@ BytesPerSecond SharedLink::load() const {
 
 JobsResult simulate_jobs(const JobSet& jobs, const JobsOptions& options) {
   const JobNetwork network(jobs);
-  PricedJobs priced;
-  for (std::size_t i = 0; i < jobs.training.size(); ++i)
-    priced.push_back(std::make_unique<PricedJob>(jobs.training[i], network.cluster_of(i)));
+  PricedJobs alone, beside;
+  JobsResult result;
+  for (std::size_t i = 0; i < jobs.training.size(); ++i) {
+    ClusterSpec cluster = network.cluster_of(i);
+    alone.push_back(std::make_shared<PricedJob>(jobs.training[i], cluster));
+    beside.push_back(alone.back());
+    if (network.has_reductions(i)) continue;
+    result.without_reductions.push_back(i);
+    cluster.fabric.in_network_reduction = false;
+    beside.back() = std::make_shared<PricedJob>(jobs.training[i], cluster);
+  }
   JobSet once = jobs;
   once.steps = 1;
-  JobsRun all(jobs, network, priced, options);
-  std::vector<Seconds> alone;
-  JobsResult result;
+  JobsRun all(jobs, network, beside, options);
+  std::vector<Seconds> times_alone;
   for (std::size_t job = 0; job < jobs.count(); ++job) {
     all.add(job);
-    JobsRun single(once, network, priced, options);
+    JobsRun single(once, network, alone, options);
     single.add(job);
     result.cancelled = result.cancelled || !single.run();
     if (result.cancelled) return result;
-    alone.push_back(single.times_of(0, Seconds()).mean);
+    times_alone.push_back(single.times_of(0, Seconds()).mean);
   }
   result.cancelled = !all.run();
   if (result.cancelled) return result;
   for (std::size_t job = 0; job < jobs.count(); ++job)
-    result.jobs.push_back(all.times_of(job, alone[job]));
+    result.jobs.push_back(all.times_of(job, times_alone[job]));
   result.links = shared_links(all, jobs.count(), network);
   result.simulated = all.now();
   return result;

@@ -53,6 +53,8 @@ struct JobsResult {
   std::vector<JobTimes> jobs;
   // The fullest one first.
   std::vector<SharedLink> links;
+  // Training jobs that have no reductions in switches, because other jobs hold them. Alone they do.
+  std::vector<std::size_t> without_reductions;
   // The time that was simulated with all jobs.
   Seconds simulated;
   // True if it was stopped; the rest is then empty.

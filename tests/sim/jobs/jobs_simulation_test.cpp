@@ -265,6 +265,43 @@ TEST(JobsSimulation, AJobOfOneNodeIsDoneWithOneStep) {
   EXPECT_EQ(result.jobs[2].count, 1);
 }
 
+// Leaves that reduce for one job: the second job below them makes the steps of a fabric whose
+// switches do not reduce, and the first one those of a fabric that does.
+TEST(JobsSimulation, JobsWithoutReductionsInSwitchesFallBack) {
+  Scenario scenario = two_replicas(1.0);
+  scenario.plan.dp = 4;
+  scenario.plan.global_batch = 32;
+  scenario.plan.zero_stage = 0;
+  scenario.cluster.node.scale_up.in_network_reduction = false;
+  const auto mean_of = [&](bool reduces, std::int64_t jobs_per_switch) {
+    scenario.cluster.fabric.in_network_reduction = reduces;
+    scenario.cluster.fabric.reduction_jobs_per_switch = jobs_per_switch;
+    JobSet jobs;
+    jobs.training = {job_on(scenario, {0, 1, 4, 5}), job_on(scenario, {2, 3, 6, 7})};
+    return simulate_jobs(jobs);
+  };
+  const JobsResult limited = mean_of(true, 1), free = mean_of(true, 0), none = mean_of(false, 0);
+  EXPECT_EQ(limited.without_reductions, std::vector<std::size_t>{1});
+  EXPECT_TRUE(free.without_reductions.empty());
+  EXPECT_LT(free.jobs[0].mean, none.jobs[0].mean * (1.0 - 1e-6));
+  EXPECT_NEAR(limited.jobs[0].mean / free.jobs[0].mean, 1.0, 1e-12);
+  EXPECT_NEAR(limited.jobs[1].mean / none.jobs[1].mean, 1.0, 1e-12);
+  EXPECT_EQ(limited.jobs[1].alone, free.jobs[1].alone);
+}
+
+TEST(JobCluster, LeavesReduceForTheJobsThatComeFirst) {
+  ClusterSpec cluster = two_replicas(1.0).cluster;
+  cluster.fabric.in_network_reduction = true;
+  const std::vector<std::vector<std::int64_t>> nodes = {{0, 4}, {1, 2}, {5, 6}, {3}, {7, 8}};
+  const std::vector<std::span<const std::int64_t>> jobs(nodes.begin(), nodes.end());
+  using Served = std::vector<bool>;
+  EXPECT_EQ(share_out_reductions(cluster, jobs), Served(5, true));
+  cluster.fabric.reduction_jobs_per_switch = 1;
+  EXPECT_EQ(share_out_reductions(cluster, jobs), (Served{true, false, false, true, false}));
+  cluster.fabric.reduction_jobs_per_switch = 2;
+  EXPECT_EQ(share_out_reductions(cluster, jobs), (Served{true, true, true, true, false}));
+}
+
 TEST(JobsSimulation, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();
