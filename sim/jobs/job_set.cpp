@@ -48,7 +48,7 @@ class NodeLists {
     }
   }
 
-  // Serves a use of nodes by several owners.
+  // Adds a problem if a node that uses the servers is one of them.
   void refuse_servers(const std::string& where, const std::vector<std::int64_t>& nodes,
                       const std::vector<std::int64_t>& servers) {
     for (const std::int64_t node : nodes) {
