@@ -226,6 +226,7 @@ struct FabricSpec {
   std::vector<std::int64_t> torus_block;
   std::string notes;
   Sources sources;
+  std::int64_t reduction_jobs_per_switch = 0;
 
   // Nodes that a torus joins, at most 1e9.
   std::int64_t torus_places() const;

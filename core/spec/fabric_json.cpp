@@ -71,6 +71,10 @@ void describe(FabricSpec& fabric, FieldVisitor& fields) {
                   "latency from NIC to NIC below one leaf");
     fields.boolean("in_network_reduction", fabric.in_network_reduction, kOptional,
                    "the switches reduce (SHARP)");
+    fields.integer("reduction_jobs_per_switch", fabric.reduction_jobs_per_switch, {0, 1'000'000},
+                   kOmissible,
+                   "jobs for which one switch reduces large messages at the same time; 0: no limit "
+                   "is known ([reductions](../models/jobs.md#reductions-in-switches))");
   });
   fields.only_where("kind", fabric.kind, {LeafSpine, RailOptimised}, [&] {
     fields.list("levels", fabric.levels, kRequired, "levels of switches, from the leaf up",

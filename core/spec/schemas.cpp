@@ -9,6 +9,7 @@
 #include "core/spec/batch_spec.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/field_json.hpp"
+#include "core/spec/jobs_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/run_spec.hpp"
 #include "core/spec/scenario.hpp"
@@ -30,6 +31,7 @@ const std::map<std::string, FieldWalk>& spec_walks() {
       {"batch", fields_of<BatchSpec>()},
       {"cluster", fields_of<ClusterSpec>()},
       {"fabric", fields_of<FabricSpec>()},
+      {"jobs", fields_of<JobsSpec>()},
       {"model", fields_of<ModelSpec>()},
       {"node", fields_of<NodeSpec>()},
       {"plan", fields_of<Scenario>()},

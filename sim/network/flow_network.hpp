@@ -92,6 +92,8 @@ class FlowNetwork {
   // The rate, within a relative 1e-11, of the paths whose bottleneck the link is; without meaning
   // where there is none.
   BytesPerSecond level(LinkIndex link) const { return BytesPerSecond(links_[link].level); }
+  // The links of the path.
+  std::span<const LinkIndex> route(PathIndex path) const { return route(paths_[path]); }
   std::uint32_t flows(PathIndex path) const { return paths_[path].flows_asked; }
   // The sum of the rates over a link, as of the last resolve().
   BytesPerSecond load(LinkIndex link) const { return BytesPerSecond(links_[link].load); }

@@ -1,8 +1,8 @@
 #include "sim/step/node_links.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "sim/cost/collective_path.hpp"
@@ -41,17 +41,33 @@ void check_slow_nics(const std::vector<SlowNic>& nics, const Plan& plan,
 }
 
 NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
-                     const std::vector<SlowNic>& slow_nics)
+                     const std::vector<SlowNic>& slow_nics, JobPlace place)
     : domain_(domain_block(cluster, plan.world_size())),
       nics_(static_cast<double>(count_nics(plan, cluster).per_node)),
-      nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
-  const auto [nodes, nics] = count_nics(plan, cluster);
-  ports_ = std::min(nics, domain_);
+      nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency),
+      place_(std::move(place)) {
   for (const Group group : enumerators<Group>()) {
-    placements_.push_back(place(group, plan, cluster));
+    placements_.push_back(sim::place(group, plan, cluster));
     const CollectivePath path = path_of(placements_.back(), cluster);
     passing_.push_back(path.remote / path.per_node);
   }
+  add_ports(slow_nics, count_nics(plan, cluster));
+}
+
+NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
+                     const std::vector<SlowNic>& slow_nics)
+    : NodeLinks(plan, cluster, slow_nics, JobPlace()) {
+  const std::int64_t nodes = count_nics(plan, cluster).nodes;
+  for (std::int64_t node = 0; node < nodes; ++node) place_.nodes.push_back(node);
+  place_.switches =
+      SwitchLinks(cluster, nodes, nics_, nic_, static_cast<LinkIndex>(capacities_.size()));
+  const std::vector<BytesPerSecond>& switches = place_.switches.capacities();
+  capacities_.insert(capacities_.end(), switches.begin(), switches.end());
+}
+
+void NodeLinks::add_ports(const std::vector<SlowNic>& slow_nics, const NicCounts& counts) {
+  const auto [nodes, nics] = counts;
+  ports_ = std::min(nics, domain_);
   port_ratio_.assign(static_cast<std::size_t>(nodes * ports_), 1.0);
   // The data of a port is cut evenly over its NICs, so the slowest one sets the pace.
   for (const SlowNic& slow : slow_nics) {
@@ -61,14 +77,6 @@ NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
   }
   for (const double ratio : port_ratio_)
     capacities_.insert(capacities_.end(), 2, nic_ * (ratio * nics_ / static_cast<double>(ports_)));
-  for (const FabricLevel& level : cluster.fabric.levels) {
-    const std::int64_t below = domains_below(level, cluster);
-    if (level.oversubscription <= 1.0 || below >= nodes) continue;
-    levels_.push_back({below, static_cast<LinkIndex>(capacities_.size())});
-    const auto switches = static_cast<std::size_t>((nodes + below - 1) / below);
-    capacities_.insert(capacities_.end(), 2 * switches,
-                       nic_ * (nics_ * static_cast<double>(below) / level.oversubscription));
-  }
 }
 
 std::int64_t NodeLinks::port_of(std::int64_t rank) const {
@@ -92,26 +100,18 @@ BytesPerSecond NodeLinks::member_demand(const TransferKind& kind) const {
 
 void NodeLinks::add_switches(std::span<const std::int32_t> rail, bool message,
                              std::vector<LinkIndex>& route) const {
-  for (const Level& level : levels_) {
-    std::set<std::int64_t> switches;
-    for (const std::int32_t rank : rail) switches.insert(rank / domain_ / level.nodes);
-    if (switches.size() < 2) continue;
-    const auto up = [&](std::int64_t at) { return level.first + 2 * static_cast<LinkIndex>(at); };
-    if (message) {
-      route.push_back(up(rail[0] / domain_ / level.nodes));
-      route.push_back(up(rail[1] / domain_ / level.nodes) + 1);
-      continue;
-    }
-    for (const std::int64_t at : switches) {
-      route.push_back(up(at));
-      route.push_back(up(at) + 1);
-    }
-  }
+  std::vector<std::int64_t> nodes;
+  for (const std::int32_t rank : rail)
+    nodes.push_back(place_.nodes[static_cast<std::size_t>(rank / domain_)]);
+  if (message) return place_.switches.add_way(nodes[0], nodes[1], route);
+  place_.switches.add_between(nodes, route);
 }
 
 Rail NodeLinks::rail(std::span<const std::int32_t> members, bool message, bool switches) const {
   Rail result;
-  const auto out = [&](std::int32_t rank) { return static_cast<LinkIndex>(2 * port_of(rank)); };
+  const auto out = [&](std::int32_t rank) {
+    return place_.first_port + static_cast<LinkIndex>(2 * port_of(rank));
+  };
   if (message) {
     result.route = {out(members[0]), out(members[1]) + 1};
   } else {

@@ -9,13 +9,13 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr std::uint32_t kNone = ListedSlot::kNone;
+constexpr std::uint32_t kNoPlace = ListedSlot::kNone;
 
 std::size_t index(std::int32_t number) {
   return static_cast<std::size_t>(number);
 }
 
-std::size_t index_of(const ListedSlot& slot) {
+std::size_t phase_index(const ListedSlot& slot) {
   return static_cast<std::size_t>(slot.phase);
 }
 
@@ -28,14 +28,14 @@ class SlotLister {
  public:
   explicit SlotLister(const PipelineSchedule& schedule)
       : schedule_(schedule), listed_(schedule.stages.size(), 0) {
-    list_.last.assign(schedule.stages.size(), kNone);
+    list_.last.assign(schedule.stages.size(), kNoPlace);
     list_.positions = schedule.routes.front().places.size();
     chunks_ = schedule.position.front().size();
     for (const Route& route : schedule.routes)
       microbatches_ = std::max(microbatches_,
                                index(route.microbatches.first) + index(route.microbatches.count));
     find_neighbours();
-    passed_.assign(2 * neighbours_.size() * microbatches_, kNone);
+    passed_.assign(2 * neighbours_.size() * microbatches_, kNoPlace);
     std::size_t slots = 0;
     for (const std::vector<Slot>& stage : schedule.stages) slots += stage.size();
     list_.slots.reserve(slots);
@@ -98,7 +98,7 @@ class SlotLister {
     ListedSlot next;
     if (const std::size_t from = input_of(place, slot); from != kNowhere) {
       next.input = passed(from, slot);
-      if (next.input == kNone) return false;
+      if (next.input == kNoPlace) return false;
       next.receives = from / chunks_ != stage;
     }
     next.before = list_.last[stage];
@@ -147,7 +147,7 @@ class ListTiming {
   // the path reaches each through its input.
   template <class Visit>
   void walk_back(Visit visit) const {
-    for (std::uint32_t at = last_slot(); at != kNone;) {
+    for (std::uint32_t at = last_slot(); at != kNoPlace;) {
       const ListedSlot& slot = list_.slots[at];
       const bool waited = behind_input(slot) > behind_slot(slot);
       visit(slot, waited);
@@ -165,7 +165,7 @@ class ListTiming {
   };
 
   const SlotTimes& times_of(const ListedSlot& slot) const {
-    return times_[slot.position * kSlotPhases + index_of(slot)];
+    return times_[slot.position * kSlotPhases + phase_index(slot)];
   }
 
   // The end of the slot if it waits for those before it on its stage alone.
@@ -179,7 +179,7 @@ class ListTiming {
 
   // The end of the slot if it waits for its input alone; never, if it has none.
   std::int64_t behind_input(const ListedSlot& slot) const {
-    if (slot.input == kNone) return std::numeric_limits<std::int64_t>::min();
+    if (slot.input == kNoPlace) return std::numeric_limits<std::int64_t>::min();
     return finish_[slot.input] + (slot.receives ? message_ : 0) + times_of(slot).behind_input;
   }
 
@@ -220,11 +220,11 @@ SchedulePath find_path(const ScheduleList& list, const NominalTimes& times) {
   timing.walk_back([&](const ListedSlot& slot, bool waited) {
     const auto count = [&](std::vector<PassedSlots>& chunks, double& messages) {
       PassedSlots& passed = chunks[timing.nominal(slot)];
-      ++(waited ? passed.behind_input : passed.behind_slot)[index_of(slot)];
+      ++(waited ? passed.behind_input : passed.behind_slot)[phase_index(slot)];
       if (waited && slot.receives) ++messages;
       if (waited || slot.before == ListedSlot::kNone || !gathers_parameters(slot)) return;
       const ListedSlot& before = list.slots[slot.before];
-      ++chunks[timing.nominal(before)].reducing[index_of(before)];
+      ++chunks[timing.nominal(before)].reducing[phase_index(before)];
     };
     count(path.chunks, path.messages);
     if (slot.steady) count(path.steady_chunks, path.steady_messages);

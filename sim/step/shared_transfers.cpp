@@ -1,6 +1,7 @@
 #include "sim/step/shared_transfers.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "sim/cost/placement.hpp"
@@ -79,6 +80,7 @@ SharedTransfers::Finished SharedTransfers::finish(std::uint32_t index) {
   route.transfer = kNoTransfer;
   for (std::uint32_t i = 0; i < route.paths; ++i) network_.remove_flows(route.first_path + i);
   changed_ = true;
+  route.ended += transfer.duration;
   const double time = events_.now().value();
   lost_ += std::max(0.0, time - transfer.start - transfer.duration);
   free_.push_back(index);
@@ -118,16 +120,33 @@ double SharedTransfers::progress_on(const Route& route) const {
   return progress >= kFullRate ? 1.0 : progress;
 }
 
+void SharedTransfers::add_moved(RouteId route_id, std::vector<double>& bytes_by_link) const {
+  const Route& route = routes_[route_id];
+  double time = route.ended;
+  if (route.transfer != kNoTransfer) {
+    const Transfer& transfer = transfers_[route.transfer];
+    const double since = events_.now().value() - transfer.since;
+    time += transfer.duration - transfer.remaining + transfer.progress * since;
+  }
+  for (PathIndex path = route.first_path; path < route.first_path + route.paths; ++path) {
+    for (const LinkIndex link : network_.route(path))
+      bytes_by_link[link] += time * rate_alone_[path];
+  }
+}
+
 TransferTimes::TransferTimes(const Plan& plan, const ClusterSpec& cluster,
-                             const std::vector<TransferKind>& kinds,
-                             const std::vector<SlowNic>& slow_nics, bool contention)
-    : kinds_(kinds),
-      links_(plan, cluster, slow_nics),
-      shared_(links_.capacities()),
-      contention_(contention) {
-  const bool as_priced = !contention && slow_nics.empty();
+                             const std::vector<TransferKind>& kinds, JobLinks links,
+                             bool contention, bool slow_nics)
+    : kinds_(kinds), links_(std::move(links)), contention_(contention) {
+  const bool as_priced = !contention && !slow_nics;
   for (const TransferKind& kind : kinds)
     differs_.push_back(!as_priced && place(kind.group, plan, cluster).nodes > 1);
+}
+
+void TransferTimes::add_moved(std::vector<double>& bytes_by_link) const {
+  for (const auto& [key, known] : known_) {
+    if (known.route) links_.transfers->add_moved(*known.route, bytes_by_link);
+  }
 }
 
 TransferTimes::Known TransferTimes::of(std::uint32_t kind, std::uint32_t instance,
@@ -136,9 +155,10 @@ TransferTimes::Known TransferTimes::of(std::uint32_t kind, std::uint32_t instanc
   const std::uint64_t key = static_cast<std::uint64_t>(kind) << 32 | instance;
   const auto [found, added] = known_.try_emplace(key);
   if (added) {
-    const TransferShape shape = links_.shape(kinds_[kind], members);
+    const TransferShape shape = links_.links.shape(kinds_[kind], members);
     found->second.duration = kinds_[kind].duration * shape.slowdown;
-    if (contention_ && !shape.rails.empty()) found->second.route = shared_.add_route(shape);
+    if (contention_ && !shape.rails.empty())
+      found->second.route = links_.transfers->add_route(shape);
   }
   return found->second;
 }

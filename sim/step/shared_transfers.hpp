@@ -25,6 +25,8 @@ namespace shardwright::sim {
 struct TransferOwner {
   std::uint32_t kind = 0;
   std::uint32_t instance = 0;
+  // The number of the job, of several on one network.
+  std::uint32_t job = 0;
 };
 
 class SharedTransfers {
@@ -48,6 +50,9 @@ class SharedTransfers {
   // Advances to the next transfer that ends and returns it; nothing if none is in progress.
   std::optional<Finished> next();
 
+  // The bytes that the transfers on a route have moved over each link by now.
+  void add_moved(RouteId route, std::vector<double>& bytes_by_link) const;
+
   // The time that sharing has cost, summed over the transfers that have ended.
   Seconds lost() const { return Seconds(lost_); }
 
@@ -62,6 +67,8 @@ class SharedTransfers {
     std::uint32_t paths = 0;
     // The transfer that is under way.
     std::uint32_t transfer = UINT32_MAX;
+    // The time at full rate of the transfers that have ended.
+    double ended = 0.0;
   };
   struct Transfer {
     TransferOwner owner;
@@ -96,6 +103,14 @@ class SharedTransfers {
   double lost_ = 0.0;
 };
 
+// The links of a job, and the transfers that share them.
+struct JobLinks {
+  NodeLinks links;
+  // Outlives this.
+  SharedTransfers* transfers = nullptr;
+  std::uint32_t job = 0;
+};
+
 class TransferTimes {
  public:
   struct Known {
@@ -105,20 +120,23 @@ class TransferTimes {
     std::optional<SharedTransfers::RouteId> route;
   };
 
-  // `kinds` outlives this.
+  // `kinds` outlives this. `slow_nics`: some NIC is slower than the prices take it to be.
   TransferTimes(const Plan& plan, const ClusterSpec& cluster,
-                const std::vector<TransferKind>& kinds, const std::vector<SlowNic>& slow_nics,
-                bool contention);
+                const std::vector<TransferKind>& kinds, JobLinks links, bool contention,
+                bool slow_nics);
 
   // `instance` numbers the groups, or the channels, of one kind.
   Known of(std::uint32_t kind, std::uint32_t instance, std::span<const std::int32_t> members);
 
-  SharedTransfers& shared() { return shared_; }
+  SharedTransfers& shared() { return *links_.transfers; }
+  std::uint32_t job() const { return links_.job; }
+
+  // The bytes that all transfers have moved over each link by now.
+  void add_moved(std::vector<double>& bytes_by_link) const;
 
  private:
   const std::vector<TransferKind>& kinds_;
-  NodeLinks links_;
-  SharedTransfers shared_;
+  JobLinks links_;
   bool contention_ = false;
   // True for kinds whose instances take other times than the price.
   std::vector<bool> differs_;
