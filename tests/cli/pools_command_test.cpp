@@ -96,6 +96,13 @@ TEST(PoolsCommand, PlanPlacesStagesOnPoolsAndShowsEachPoolAlone) {
   EXPECT_EQ(found["pools"][1]["gpus"], 8);
   for (const json& pool : found["pools"])
     EXPECT_GT(pool["best"]["step_s"].get<double>(), found["plans"][0]["step_s"].get<double>());
+  // A measured profile, which has a stack of its own, is planned for with all of its pools, too.
+  cluster["stack"] = mixed_plan()["stack"];
+  const json measured = json::parse(
+      run_command("plan --model llama3-8b --global-batch 32 --seq-len 8192 --json - --cluster " +
+                  folder.write("measured.json", cluster.dump()))
+          .output);
+  EXPECT_EQ(measured["plans"][0]["plan"], found["plans"][0]["plan"]);
 }
 
 TEST(PoolsCommand, APlanOfOnePoolAloneIsOneThatAllCommandsTake) {
