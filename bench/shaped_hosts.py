@@ -31,19 +31,20 @@ class ControlGroups:
         self.all = None  # what holds the groups
         self.folders = {}  # by host
         self.unified = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        self.base = "/sys/fs/cgroup" if self.unified else "/sys/fs/cgroup/cpu"
         self.slowed = set()  # process and thread
 
     def make(self, shares):
         """What was made is there to be removed, wherever this fails. shares: of a core, by host."""
         if min(shares) >= 1.0:
             return
-        base = "/sys/fs/cgroup" if self.unified else "/sys/fs/cgroup/cpu"
         try:
-            folder = f"{base}/shardwright-{os.getpid()}"
+            folder = f"{self.base}/shardwright-{os.getpid()}"
             os.mkdir(folder)
             self.all = folder
-            # Whatever else the machine does waits for the hosts.
+            # Whatever else the machine does waits for this process and for the hosts.
             self.write(folder, *(("cpu.weight", 10000) if self.unified else ("cpu.shares", 262144)))
+            self.write(folder, "cgroup.procs", os.getpid())
             for host, share in enumerate(shares):
                 if share >= 1.0:
                     continue
@@ -68,12 +69,11 @@ class ControlGroups:
         with open(os.path.join(folder, name), "w") as file:
             file.write(str(value))
 
-    def enter(self, host):
+    @staticmethod
+    def enter(host):
         """Called in the child before it becomes a rank. Each host stays on one core."""
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[host % len(cores)]})
-        if self.all:
-            self.write(self.all, "cgroup.procs", os.getpid())
 
     def slow_down(self, host, process):
         """Threads of the process that have begun to run kernels get the host's part of the cores."""
@@ -92,6 +92,8 @@ class ControlGroups:
             pass  # it has ended
 
     def remove(self):
+        if self.all:
+            self.write(self.base, "cgroup.procs", os.getpid())
         for folder in [*self.folders.values(), *([self.all] if self.all else [])]:
             for _ in range(50):
                 try:
