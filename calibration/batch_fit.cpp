@@ -205,8 +205,7 @@ LossCurve load_loss_curve(const std::filesystem::path& folder, const LossSpec& b
   }
   LossCurve curve;
   curve.name = folder.string();
-  curve.parameters =
-      counted_parameters(load_scenario_of_one_pool(plan.string()).model, base.counts_embeddings);
+  curve.parameters = counted_parameters(load_scenario(plan.string()).model, base.counts_embeddings);
   curve.steps = trained_steps(folder);
   ProblemList problems((folder / "metrics.jsonl").string());
   if (curve.steps.size() < kFewestSteps) {

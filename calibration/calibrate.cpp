@@ -1,6 +1,7 @@
 #include "calibration/calibrate.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
@@ -143,11 +145,18 @@ void check_exchanges(const ClusterSpec& cluster, const std::vector<ExchangeSampl
   refuse_above(std::max<std::int64_t>(1, *most / of_host), hosts, "hosts");
 }
 
-// Plans and groups that the profile has no place for cannot be priced on it.
+// Plans and groups that the profile has no place for cannot be priced on it, and kernels of several
+// pools have no common curve.
 void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   ProblemList problems(fmt::format("the cluster {}", cluster.name));
   for (const MeasuredRun& run : data.runs) {
     const Plan& plan = run.scenario.plan;
+    if (!plan.stage_pools.empty()) {
+      problems.add(fmt::format("run {}, /plan/stage_pools", run.name),
+                   fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
+                   "a run on the hosts of one pool, which its profile is refitted to");
+      continue;
+    }
     for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
       Expected expected = broken.problem.expected;
       if (broken.rule == PlanRule::ClusterSize) {

@@ -1,6 +1,7 @@
 // The program `shardwright-executor`: trains a model under a plan. `shardwright run` starts it, and
 // so do torchrun, Slurm and mpirun.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/parameter_servers.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
@@ -78,7 +80,7 @@ std::string plan_for_remaining_ranks(const RunOptions& options, const std::strin
                                      std::int64_t left, std::int64_t all) {
   std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
-  const Plan now = load_scenario_of_one_pool(file).plan;
+  const Plan now = load_scenario(file).plan;
   log_info(fmt::format("{} of {} ranks are left; continuing with dp {} tp {} pp {}: {}", left, all,
                        now.dp, now.tp, now.pp, file));
   return file;
@@ -98,7 +100,7 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
 
 // Writes the plan with twice the batch and returns its file.
 std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
-  Scenario scenario = load_scenario_of_one_pool(plan);
+  Scenario scenario = load_scenario(plan);
   scenario.plan.global_batch *= 2;
   const auto file = options.out / fmt::format("plan-for-batch-{}.json", scenario.plan.global_batch);
   write_json(file, to_json(scenario));
@@ -145,7 +147,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
     if (options.elastic && !result.lost.empty()) {
       left -= static_cast<std::int64_t>(result.lost.size());
       plan = plan_for_remaining_ranks(options, plan, left, all);
-      world = load_scenario_of_one_pool(plan).plan.world_size();
+      world = load_scenario(plan).plan.world_size();
     }
     result = grow(options, world, plan, given, continue_under(options, world, plan, given));
   }
@@ -154,7 +156,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
 
 // Reads a plan file and sets the number of its parameter servers, if it has any and leaves that open.
 Scenario load_executed(const std::string& file) {
-  Scenario scenario = load_scenario_of_one_pool(file);
+  Scenario scenario = load_scenario(file);
   ReplicaAgreement& replicas = scenario.plan.replicas;
   if (replicas.has_servers())
     replicas.servers = server_nodes(scenario.plan, scenario.cluster).processes;
@@ -215,19 +217,27 @@ void check_validation(const RunOptions& options, const Scenario& scenario) {
                      "for --validation-ratio: all-reduced gradients, uncompressed"}});
 }
 
-// Throws InputError if a lost parameter server would count as a lost rank.
-void check_elastic(const RunOptions& options, const Scenario& scenario) {
-  if (!options.elastic || !scenario.plan.replicas.has_servers()) return;
-  throw InputError(options.plan_now(),
-                   {{"/plan/data_parallel/sync", name_of(scenario.plan.replicas.sync),
-                     "for --elastic: all-reduce or local-steps"}});
+// Throws InputError if a lost parameter server would count as a lost rank, or if no plan for the
+// remaining ranks could be found.
+void check_elastic(const RunOptions& options, const Plan& plan) {
+  if (!options.elastic) return;
+  ProblemList problems(options.plan_now());
+  if (plan.replicas.has_servers()) {
+    problems.add("/plan/data_parallel/sync", name_of(plan.replicas.sync),
+                 "for --elastic: all-reduce or local-steps");
+  }
+  if (!plan.stage_pools.empty()) {
+    problems.add("/plan/stage_pools", fmt::format("{}", fmt::join(pools_of(plan), ", ")),
+                 "for --elastic: stages on one pool, and no such key");
+  }
+  problems.throw_if_any();
 }
 
 // Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
   const Scenario scenario = load_executed(options.plan_now());
-  check_elastic(options, scenario);
+  check_elastic(options, scenario.plan);
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());

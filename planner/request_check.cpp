@@ -230,6 +230,8 @@ Precision usual_precision(const ClusterSpec& cluster) {
 void plan_for_all_of_it(PlanRequest& request) {
   constexpr std::int64_t kSequencesEach = 4;
   request.gpus = request.cluster.nodes * request.cluster.node.accelerators;
+  for (const PoolSpec& pool : request.cluster.pools)
+    request.gpus += pool.nodes * pool.node.accelerators;
   request.global_batch = request.gpus * kSequencesEach;
   request.seq_len = request.model.max_seq_len;
 }

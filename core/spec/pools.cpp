@@ -72,6 +72,20 @@ std::int64_t ranks_per_domain(const NodeSpec& node) {
   return std::max<std::int64_t>({1, node.accelerators, node.scale_up.domain});
 }
 
+FlopPerSecond mean_peak(const ClusterSpec& cluster, const Plan& plan) {
+  const auto peak_of = [&](const ClusterSpec& pool) {
+    return pool.accelerator.matrix.of(plan.precision);
+  };
+  if (plan.stage_pools.empty()) return peak_of(cluster);
+  const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
+  // Differences from the first one, so that the mean of equal peaks is exact.
+  FlopPerSecond further;
+  for (std::size_t stage = 0; stage < plan.stage_pools.size(); ++stage)
+    further += peak_of(pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]) -
+               peak_of(pools.front());
+  return peak_of(pools.front()) + further / static_cast<double>(plan.pp);
+}
+
 bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
   const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
   if (pools.size() > 1 && cluster.between_pools != PoolNetwork()) return false;
@@ -86,8 +100,8 @@ void refuse_pools(const Plan& plan, const std::string& source) {
       source,
       {{"/plan/stage_pools", fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
         "no such key: only `shardwright plan`, `simulate` (at the levels "
-        "analytic, event and full), `explain`, `compare`, `export` and `forecast` "
-        "support clusters of several pools"}});
+        "analytic, event and full), `explain`, `compare`, `export`, `forecast` and "
+        "`run` support clusters of several pools"}});
 }
 
 }  // namespace shardwright

@@ -39,6 +39,9 @@ std::vector<std::string> names_of_pools(const ClusterSpec& cluster);
 // domains as they would without the other pools.
 std::int64_t ranks_per_domain(const NodeSpec& node);
 
+// The peak in the plan's format of a rank, as the mean over the stages.
+FlopPerSecond mean_peak(const ClusterSpec& cluster, const Plan& plan);
+
 // True if all stages of the plan lie on nodes of one kind, on one kind of fabric, and no link between
 // pools is said to be slower.
 bool alike_links(const ClusterSpec& cluster, const Plan& plan);

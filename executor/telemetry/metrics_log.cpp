@@ -15,6 +15,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/base/untrusted_file.hpp"
 #include "core/lowering/model_flop.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/telemetry/run_files.hpp"
 
@@ -104,8 +105,7 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device) {
       static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   figures.small_batch_tokens = figures.tokens_per_step / static_cast<double>(plan.dp);
   figures.flop_per_step = model_flop_per_step(scenario.model, plan);
-  figures.peak = scenario.cluster.accelerator.matrix.of(plan.precision) *
-                 static_cast<double>(plan.world_size());
+  figures.peak = mean_peak(scenario.cluster, plan) * static_cast<double>(plan.world_size());
   figures.program = program_fingerprint(to_json(scenario));
   return figures;
 }

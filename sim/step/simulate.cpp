@@ -13,22 +13,6 @@
 namespace shardwright::sim {
 namespace {
 
-// The peak in the plan's format of a rank, as the mean over the stages.
-double mean_peak(const Scenario& scenario) {
-  const Plan& plan = scenario.plan;
-  const auto peak_of = [&](const ClusterSpec& cluster) {
-    return cluster.accelerator.matrix.of(plan.precision).value();
-  };
-  if (plan.stage_pools.empty()) return peak_of(scenario.cluster);
-  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
-  // Differences from the first one, so that the mean of equal peaks is exact.
-  double further = 0.0;
-  for (std::size_t stage = 0; stage < plan.stage_pools.size(); ++stage)
-    further += peak_of(pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]) -
-               peak_of(pools.front());
-  return peak_of(pools.front()) + further / static_cast<double>(plan.pp);
-}
-
 // The memory of an accelerator of each stage.
 std::vector<Bytes> capacities(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
@@ -55,7 +39,7 @@ Throughput throughput(const Scenario& scenario, const Program& program, Seconds 
   const Plan& plan = scenario.plan;
   const auto gpus = static_cast<double>(plan.world_size());
   const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
-  const double peak = mean_peak(scenario);
+  const double peak = mean_peak(scenario.cluster, plan).value();
   const double per_gpu = model_flop_per_step(scenario.model, plan).value() / gpus / step.value();
   Throughput rates;
   rates.tokens_per_s_per_gpu = tokens / gpus / step.value();
@@ -123,7 +107,7 @@ void count_repeated(const Scenario& scenario, const ShortStep& step, const Price
       flop += flop_of(step.program.blocks[call.block]).value();
   }
   const Plan& plan = scenario.plan;
-  const double peak = mean_peak(scenario);
+  const double peak = mean_peak(scenario.cluster, plan).value();
   result.throughput.hfu +=
       flop * step.left_out / static_cast<double>(plan.pp) / result.step.value() / peak;
   const auto bottleneck = static_cast<std::size_t>(result.bottleneck);

@@ -153,6 +153,18 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
   EXPECT_EQ(problems[1].found, "among 4 ranks");
 }
 
+TEST(Calibrate, RefusesARunOnSeveralPools) {
+  const ClusterSpec cluster = four_hosts(1.0, 1.0);
+  CalibrationData data;
+  data.runs = {run_on(cluster, scenario_of(cluster, {1, 1, 4}))};
+  data.runs.front().scenario.plan.stage_pools = {"fast", "fast", "slow", "slow"};
+  const std::vector<Problem> problems =
+      problems_thrown_by([&] { calibrate(cluster, data, "test"); });
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].where, "run run, /plan/stage_pools");
+  EXPECT_EQ(problems[0].found, "stages on pools: fast, slow");
+}
+
 ClusterSpec nodes_of(std::int64_t accelerators, std::int64_t domain) {
   ClusterSpec cluster;
   cluster.node.accelerators = accelerators;

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/cli/command_run.hpp"
 
@@ -94,6 +96,13 @@ TEST(PoolsCommand, PlanPlacesStagesOnPoolsAndShowsEachPoolAlone) {
   EXPECT_EQ(found["pools"][1]["gpus"], 8);
   for (const json& pool : found["pools"])
     EXPECT_GT(pool["best"]["step_s"].get<double>(), found["plans"][0]["step_s"].get<double>());
+  // A measured profile, which has a stack of its own, is planned for with all of its pools, too.
+  cluster["stack"] = mixed_plan()["stack"];
+  const json measured = json::parse(
+      run_command("plan --model llama3-8b --global-batch 32 --seq-len 8192 --json - --cluster " +
+                  folder.write("measured.json", cluster.dump()))
+          .output);
+  EXPECT_EQ(measured["plans"][0]["plan"], found["plans"][0]["plan"]);
 }
 
 TEST(PoolsCommand, APlanOfOnePoolAloneIsOneThatAllCommandsTake) {
@@ -186,6 +195,62 @@ TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
     EXPECT_EQ(result.exit_code, 2) << line;
     EXPECT_THAT(result.errors, HasSubstr("pools")) << line;
   }
+}
+
+// What `run` reports of three steps under a plan.
+struct Trained {
+  std::vector<double> losses;
+  // The share of the peak that the step's arithmetic would take for a second.
+  double peak_share = 0.0;
+};
+
+Trained trained_under(const json& plan, const ScratchFolder& folder) {
+  const std::string out = folder.file("run");
+  const CommandResult result = run_command(
+      "run " + folder.write("plan.json", plan.dump()) + " --data " +
+      folder.write("corpus.txt", "Two of the four layers lie on other hosts than the first two.") +
+      " --steps 3 --force --out " + out);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  Trained trained;
+  std::ifstream metrics(out + "/metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) {
+    const json step = json::parse(line);
+    trained.losses.push_back(step["loss"]);
+    trained.peak_share = step["mfu"].get<double>() * step["step_s"].get<double>();
+  }
+  return trained;
+}
+
+TEST(PoolsCommand, RunTrainsStagesOnPoolsAsOneRankDoes) {
+  const ScratchFolder folder;
+  json plan = json::parse(
+      run_command("simulate --model tiny-llama --cluster h100-pcie-server --stack shardwright "
+                  "--gpus 1 --global-batch 4 --seq-len 16 --precision fp32 --set "
+                  "cluster.node.accelerators=1 --set cluster.node.scale_up.domain=1 --set "
+                  "cluster.name=fast --out -")
+          .output);
+  const Trained alone = trained_under(plan, folder);
+  json& cluster = plan["cluster"];
+  cluster["pools"] = json::array({{{"name", "slow"},
+                                   {"accelerator", cluster["accelerator"]},
+                                   {"node", cluster["node"]},
+                                   {"fabric", cluster["fabric"]}}});
+  json& peak = cluster["pools"][0]["accelerator"]["matrix"]["fp32_flop_per_s"];
+  peak = peak.is_object() ? peak["value"].get<double>() / 2.0 : peak.get<double>() / 2.0;
+  plan["plan"]["pp"] = 2;
+  plan["plan"]["stage_pools"] = {"fast", "slow"};
+  const auto layers = plan["model"]["layers"].get<int>();
+  plan["plan"]["stage_layers"] = {layers - 1, 1};
+  const Trained trained = trained_under(plan, folder);
+  ASSERT_EQ(trained.losses.size(), 3U);
+  for (std::size_t step = 0; step < 3; ++step)
+    EXPECT_NEAR(trained.losses[step] / alone.losses.at(step), 1.0, 1e-5);
+  // MFU is over the peaks of both: one and a half times that of the fast rank.
+  EXPECT_NEAR(alone.peak_share / trained.peak_share, 1.5, 1e-4);
+  const std::string run = "run " + folder.file("plan.json") + " --data " +
+                          folder.file("corpus.txt") + " --steps 3 --out " + folder.file("other");
+  expect_refused(run + " --restarts 1 --elastic --checkpoint-every 1",
+                 {"/plan/stage_pools", "fast, slow", "stages on one pool"});
 }
 
 }  // namespace

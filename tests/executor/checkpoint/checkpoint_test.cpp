@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -144,6 +146,43 @@ TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
         EXPECT_NEAR(resumed.losses[i] / losses[kSaved + i], 1.0, 1e-5);
     }
   }
+}
+
+// The weights that a model has after three steps, by the tensors' names.
+std::map<std::string, std::vector<float>> trained_weights(const ModelSpec& model,
+                                                          const Plan& plan) {
+  const auto folder = scratch_path("trained");
+  run_and_save(model, plan, folder);
+  const SafetensorsFile file(CheckpointFolder(folder).path(kSaved) / kModelFile,
+                             SafetensorsFile::Access::Read);
+  std::map<std::string, std::vector<float>> weights;
+  for (const auto& [name, tensor] : file.tensors()) {
+    for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i)
+      weights[name].push_back(tensor.at(i));
+  }
+  return weights;
+}
+
+// A plan whose stages lie on several pools, with layers in proportion to their speeds, trains what
+// one rank does. The embedding is tied over the pools.
+TEST(Checkpoint, HoldsTheWeightsOfOneRankWhereStagesLieOnPools) {
+  const ModelSpec model = small_gpt2();
+  Plan plan = plan_of(2, 1, 2, 1);
+  plan.stage_layers = {3, 1};
+  plan.stage_pools = {"fast", "slow"};
+  const auto expected = trained_weights(model, plan_of());
+  const auto weights = trained_weights(model, plan);
+  double difference = 0.0, norm = 0.0;
+  for (const auto& [name, values] : expected) {
+    const std::vector<float>& others = weights.at(name);
+    ASSERT_EQ(others.size(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += std::pow(others[i] - values[i], 2.0);
+      norm += std::pow(values[i], 2.0);
+    }
+  }
+  EXPECT_GT(norm, 0.0);
+  EXPECT_LE(std::sqrt(difference / norm), 2e-6);
 }
 
 // Each rank writes and reads the experts that it has, wherever they were before.

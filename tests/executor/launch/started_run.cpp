@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/stop_signals.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/comm/socket.hpp"
@@ -87,7 +88,12 @@ std::vector<std::string> environment_of(int rank, int world, std::uint16_t rende
 }  // namespace
 
 void write_scenario(const ModelSpec& model, const Plan& plan, const std::filesystem::path& file) {
-  const Scenario scenario{model, load_cluster("h100-pcie-server"), load_stack("shardwright"), plan};
+  Scenario scenario{model, load_cluster("h100-pcie-server"), load_stack("shardwright"), plan};
+  ClusterSpec& cluster = scenario.cluster;
+  // Nodes of one accelerator, so that a pool may begin at any stage.
+  if (!plan.stage_pools.empty()) cluster.node.accelerators = cluster.node.scale_up.domain = 1;
+  for (const std::string& pool : pools_of(plan))
+    cluster.pools.push_back({pool, cluster.accelerator, cluster.node, cluster.fabric, 0, {}});
   std::ofstream(file) << to_json(scenario).dump();
 }
 

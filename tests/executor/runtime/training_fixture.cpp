@@ -188,6 +188,21 @@ const std::vector<PlanCase>& plan_cases() {
          p.schedule = ScheduleKind::Interleaved;
          p.rank_order = {Axis::Data, Axis::Pipeline, Axis::Tensor, Axis::Context, Axis::Expert};
        }},
+      {"pp2_dp2_zero1_on_two_pools", small_gpt2,
+       [](Plan& p) {
+         p.dp = p.pp = 2, p.zero_stage = 1;
+         p.stage_layers = {3, 1}, p.stage_pools = {"fast", "slow"};
+       }},
+      {"pp3_tp2_on_two_pools", small_llama,
+       [](Plan& p) {
+         p.pp = 3, p.tp = p.micro_batch = 2;
+         p.stage_layers = {1, 1, 2}, p.stage_pools = {"slow", "slow", "fast"};
+       }},
+      {"pp2_interleaved_on_two_pools", small_llama,
+       [](Plan& p) {
+         p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved;
+         p.stage_layers = {1, 1, 2, 0}, p.stage_pools = {"fast", "slow"};
+       }},
       {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
       {"dp4_fsdp", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
