@@ -112,6 +112,11 @@ std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
   return launch;
 }
 
+bool launches_otherwise(const std::string& file) {
+  const std::string head = head_of(file);
+  return !begins_as_trace(head) && planner::states_a_launch(head);
+}
+
 LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {
   const planner::ExportedNames exported = planner::exported_names(launch);
   const std::string named = options.cluster.empty() ? exported.cluster : options.cluster;

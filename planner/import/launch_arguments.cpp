@@ -278,6 +278,14 @@ bool states_a_model(std::string_view text) {
          has_flag(text, "--hidden-size", "--hidden_size");
 }
 
+bool states_a_launch(std::string_view text) {
+  const auto has = [&](std::string_view words) {
+    return text.find(words) != std::string_view::npos;
+  };
+  return has("torchrun ") || has("-m torch.distributed.") || has("-m torchtitan") ||
+         (has("[parallelism]") && has("tensor_parallel_degree"));
+}
+
 std::optional<LaunchArguments> find_launch_arguments(std::string_view text,
                                                      const std::string& source) {
   std::optional<LaunchArguments> launch = logged_in(text);

@@ -32,6 +32,9 @@ struct LaunchArguments {
 // True if the text has the arguments that a model needs, whether a command uses them or not.
 bool states_a_model(std::string_view text);
 
+// True if the text seems to launch or to configure a training run, of whatever framework.
+bool states_a_launch(std::string_view text);
+
 // Returns none where the text launches no model by Megatron-LM's arguments and logs none. Throws
 // InputError where a script that does cannot be followed.
 std::optional<LaunchArguments> find_launch_arguments(std::string_view text,

@@ -702,6 +702,27 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
               testing::StartsWith("shardwright import: --gpus: found \"abc\""));
 }
 
+// What --out writes may lie beside the traces; rank 10 comes behind rank 2.
+TEST(ImportCommand, ReadsTheRecordingsOfAFolder) {
+  const ScratchFolder folder;
+  const std::string trace =
+      R"({"distributedInfo": {"rank": %, "world_size": 16}, "traceEvents": [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 2}]})";
+  for (const char* rank : {"0", "2", "10"}) {
+    std::string text = trace;
+    text.replace(text.find('%'), 1, rank);
+    folder.write(fmt::format("rank{}.json", rank), text);
+  }
+  folder.write("plan.json", R"({"schema": "shardwright/plan", "version": 1})");
+  const std::string place = std::filesystem::path(folder.file("rank0.json")).parent_path().string();
+  std::vector<int> ranks;
+  for (const json& file : json_of("import " + place).at("files")) ranks.push_back(file.at("rank"));
+  EXPECT_THAT(ranks, testing::ElementsAre(0, 2, 10));
+  const std::string above = folder.file("above");
+  std::filesystem::create_directories(above + "/iteration_10");
+  std::filesystem::copy_file(place + "/rank0.json", above + "/iteration_10/rank0_trace.json");
+  expect_refused("import " + above, {"its folders iteration_10 have some"});
+}
+
 TEST(ImportCommand, SaysWhatOtherFilesAre) {
   const ScratchFolder folder;
   expect_refused("import " + folder.write("ds.json", R"({"train_batch_size": 32, "bf16": {}})"),
@@ -711,6 +732,17 @@ TEST(ImportCommand, SaysWhatOtherFilesAre) {
   // Hugging Face's Trainer states no step times.
   expect_refused("import " + folder.write("trainer.log", "{'loss': 2.5, 'epoch': 0.1}\n"),
                  {"no line that states a step", "Megatron-LM, NeMo, torchtitan"});
+  for (const char* launch : {"torchrun --nproc-per-node 8 -m torchtitan.train --training.steps 9\n",
+                             "[parallelism]\ntensor_parallel_degree = 2\n"})
+    expect_refused("import " + folder.write("titan.sh", launch),
+                   {"titan.sh: found a launch that is not Megatron-LM's", "NeMo"});
+  expect_refused("import " + folder.write("run.nsys-rep", "report"), {"nsys export --type sqlite"});
+  expect_refused("import " + folder.write("log.xz",
+                                          "\xfd"
+                                          "7zXZ"),
+                 {"compressed", "gzip"});
+  expect_refused("import " + folder.write("x.bin", std::string("a\0b", 3)),
+                 {"x.bin: found binary"});
   expect_refused("calibrate " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100 --out " +
                      folder.file("measured.json"),
                  {"shardwright import FILE --cluster CLUSTER"});
