@@ -68,18 +68,6 @@ void add_pickle(const std::string& file, const ScenarioOptions& options, const R
     recordings.memory.push_back(calibration::memory_snapshot(document.root, file));
 }
 
-// Reads a file that states no arguments of Megatron-LM or NeMo: a trace, a record, a log.
-void add_unlaunched(const std::string& file, const ReadingWatch& watch, Recordings& recordings) {
-  try {
-    add_recording(calibration::read_recording(file, watch), recordings);
-  } catch (const InputError&) {
-    if (!launches_otherwise(file)) throw;
-    throw InputError(file, {{"", "a launch that is not Megatron-LM's",
-                             "a script with Megatron-LM's arguments, a configuration of NeMo, or "
-                             "the log of the run"}});
-  }
-}
-
 // False of JSON that is no trace, such as a plan or a report that lies beside the traces.
 bool may_be_trace(const std::string& file) {
   constexpr std::uintmax_t kSmall = 1U << 20U;

@@ -109,12 +109,11 @@ std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
     throw InputError(file,
                      {{"", "the arguments of a model, and no command that runs a program with them",
                        "a command such as torchrun … pretrain_gpt.py --num-layers …"}});
+  if (!launch && planner::states_a_launch(head))
+    throw InputError(file, {{"", "a launch that is not Megatron-LM's",
+                             "a script with Megatron-LM's arguments, a configuration of NeMo, or "
+                             "the log of the run"}});
   return launch;
-}
-
-bool launches_otherwise(const std::string& file) {
-  const std::string head = head_of(file);
-  return !begins_as_trace(head) && planner::states_a_launch(head);
 }
 
 LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {

@@ -20,9 +20,6 @@ std::optional<std::string> file_of_checkpoint(const std::string& path);
 // be read or its script not be followed.
 std::optional<planner::LaunchArguments> find_launch(const std::string& file);
 
-// True of a script or configuration that launches a run by other arguments.
-bool launches_otherwise(const std::string& file);
-
 struct LaunchedPlan {
   std::string file;
   planner::ImportedPlan imported;
