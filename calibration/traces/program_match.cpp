@@ -51,6 +51,7 @@ class Comparison {
  public:
   Comparison(const Trace& trace, const PlannedStep& plan) : trace_(trace), plan_(plan) {
     result_.forward_only = is_forward_only(trace);
+    result_.steps_inferred = trace.steps.empty();
     std::vector<Interval> kernels;
     for (const PlannedOp& each : plan.ops)
       if (!is_communication(each.kind)) kernels.push_back(interval_of(each));

@@ -127,6 +127,8 @@ struct ProgramMatch {
   std::vector<StepDifference> differences;
   // True if the trace has attention in the forward direction alone.
   bool forward_only = false;
+  // True if the trace marks no steps, so that their number follows from its products.
+  bool steps_inferred = false;
 };
 
 // Returns nothing if nothing ran on a device. Ops have a roofline if `device` is given.

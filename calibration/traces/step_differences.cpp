@@ -211,6 +211,7 @@ nlohmann::ordered_json to_json(const ProgramMatch& match) {
           {"rank", match.rank ? nlohmann::ordered_json(*match.rank) : nullptr},
           {"stage", match.stage},
           {"steps", match.steps},
+          {"steps_inferred", match.steps_inferred},
           {"forward_only", match.forward_only},
           {"step", both(match.predicted_step, match.measured_step)},
           {"exposed_communication", both(match.predicted_exposed, match.measured_exposed)},

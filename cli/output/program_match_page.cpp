@@ -199,6 +199,10 @@ void add_program_matches(Page& page, const std::vector<ProgramMatch>& matches) {
       fmt::format("{} of stage {}, the mean of {}; errors are measured over predicted.",
                   first.rank ? fmt::format("Rank {}", *first.rank) : printable(first.file),
                   first.stage, format_plural(first.steps, "step")));
+  if (first.steps_inferred)
+    page.warning(
+        "The trace marks no steps. Their number is inferred from how often it has the plan's "
+        "matrix products, and is wrong where the plan has other layers than the traced model.");
   add_summary(page, first);
   add_kinds(page, first);
   add_ops(page, first);

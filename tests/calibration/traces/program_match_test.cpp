@@ -162,6 +162,7 @@ TEST(ProgramMatch, PutsKernelsBesideTheirOpsAndNamesCauses) {
   const auto match = match_program(trace, two_layers());
   ASSERT_TRUE(match);
   EXPECT_EQ(match->steps, 1);
+  EXPECT_FALSE(match->steps_inferred);
   EXPECT_NEAR(match->measured_step.value(), 697e-6, 1e-9);
   const MatchedOp& backward = op_of(*match, "attention", Phase::BackwardInput);
   EXPECT_EQ(backward.matched, 2.0);
@@ -404,6 +405,7 @@ TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
   const auto match = match_program(recorder.take(), plan);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->steps, 3);
+  EXPECT_TRUE(match->steps_inferred);
   EXPECT_EQ(match->ops.front().matched, 1.0);
   EXPECT_TRUE(match->differences.empty());
   EXPECT_FALSE(match_program(Trace{}, plan));
