@@ -142,6 +142,50 @@ class Logs(unittest.TestCase):
         self.assertEqual(report._repr_html_().count("<tr>"), 21)
 
 
+class Collectives(unittest.TestCase):
+    TABLE = """# Collective test starting: all_gather_perf
+#  Rank  0 Group  0 Pid 1 on host device  0 [0x10] NVIDIA H100
+#  Rank  1 Group  0 Pid 1 on host device  1 [0x11] NVIDIA H100
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+    33554432       8388608     float    none      -1   240.5   139.5    69.8      0
+"""
+
+    def test_show_what_nccl_tests_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "all_gather.txt"
+            file.write_text(self.TABLE)
+            report = sw.import_traces(file)
+            calibrated = sw.calibrate([file], cluster="dgx-h100", out=pathlib.Path(folder) / "cluster.json")
+        self.assertEqual(report.rows()[0]["kind"], "all_gather")
+        self.assertIn("33554432", repr(report))
+        self.assertIn("<td>all_gather</td>", report._repr_html_())
+        with self.assertRaisesRegex(ValueError, "no traces and no times"):
+            report.plot()
+        self.assertNotEqual(repr(calibrated), "")
+
+
+class Stacks(unittest.TestCase):
+    def test_show_their_best_plans_which_can_be_exported(self):
+        found = sw.plan(**JOB, stack="megatron-core,fsdp2")
+        best = {row.stack: row.best for row in found.rows()}
+        self.assertIn(f"{best['fsdp2'].step:.4g}", repr(found))
+        self.assertIn(best["fsdp2"].layout, found._repr_html_())
+        self.assertIn("planned for fsdp2", sw.export(best["fsdp2"], format="torchtitan"))
+        self.assertEqual(sw.simulate(best["fsdp2"]).step, best["fsdp2"].step)
+
+
+class Words(unittest.TestCase):
+    def test_of_the_command_may_have_underscores(self):
+        job = {**JOB, "gpus": 8, "global_batch": 8}
+        self.assertEqual(sw.sweep("seq_len", **job).quantity, sw.sweep("seq-len", **job).quantity)
+
+    def test_of_problems_name_the_argument_and_no_temporary_file(self):
+        with self.assertRaises(sw.InputError) as caught:
+            sw.simulate({"schema": "shardwright/plan", "version": 1})
+        self.assertTrue(str(caught.exception).startswith("plan: /model"), str(caught.exception))
+        self.assertEqual(caught.exception.source, "plan")
+
+
 class Launches(unittest.TestCase):
     def test_show_the_layout_of_their_plan(self):
         with tempfile.TemporaryDirectory() as folder:
