@@ -220,7 +220,7 @@ std::optional<double> stamp_in(std::string_view line) {
   return seconds;
 }
 
-// Of a figure for which a line has several keys the first one counts.
+// The first key counts where a line states a figure under several.
 std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& line) {
   LoggedStep step;
   bool has_number = false;

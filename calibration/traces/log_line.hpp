@@ -22,7 +22,7 @@ enum class NumberedBy : std::uint8_t {
 
 // What a progress bar draws: it may draw a step again, and states large numbers with three digits.
 struct DrawnBar {
-  // Of the steps of the epoch, as in "| 1005/3000 [".
+  // How many steps of the epoch are done, as in "| 1005/3000 [".
   std::int64_t step = 0;
   // True if the number of the line is "1.01e+3".
   bool rounds = false;

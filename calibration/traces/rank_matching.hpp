@@ -78,8 +78,8 @@ struct MatchingWatch {
   std::stop_token stop;
 };
 
-// Why traces are not of different ranks of one run, as the end of a sentence; empty if they are, and
-// of a single trace.
+// Says why traces are not of different ranks of one run, as the end of a sentence. It is empty if
+// they are, and if there is only one trace.
 std::string obstacle_to_matching(const std::vector<Trace>& traces);
 
 // Matches by group, in which sends and receives do not take part: by the numbers of the calls where

@@ -72,7 +72,7 @@ struct SweepValue {
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<validation::PredictionClass> of);
 
-// Of a point that has a candidate, in a sweep of the scenario.
+// Returns the figure of a point that has a candidate, in a sweep of the scenario.
 SweepValue value_of(SweepFigure figure, const planner::SweepPoint& point, const Scenario& swept);
 
 }  // namespace shardwright::gui

@@ -25,7 +25,7 @@ struct JobsOptions {
 // The steps of a training job, or the bursts of storage traffic.
 struct JobTimes {
   Seconds alone;
-  // Of those beside the other jobs.
+  // These are of the steps or bursts that run beside the other jobs.
   Seconds mean, longest;
   std::int64_t count = 0;
 

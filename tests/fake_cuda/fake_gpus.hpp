@@ -69,7 +69,7 @@ class Gpus {
   // Returns forbidden calls and what was made and not released; empty if all is well.
   std::vector<std::string> complaints() const;
 
-  // For the runtime alone.
+  // Only the functions of the fake runtime call these.
   void* allocate(std::size_t bytes);
   void free(void* memory);
   void add(CUstream_st* stream);

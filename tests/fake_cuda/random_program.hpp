@@ -48,7 +48,8 @@ struct RankOp {
   Action action = Action::Compute;
   std::vector<Part> reads, writes;
   bool timed = false;
-  // Of an exchange with other ranks. `peer` is the root or the other member, by its place in the group.
+  // These describe an exchange with other ranks: `peer` is the root or the other member, by its place in
+  // the group.
   std::size_t exchange = 0, group = 0;
   int peer = 0, channel = 0;
   Reduction reduction = Reduction::Sum;
