@@ -1,5 +1,5 @@
-// The searches that the benchmarks of the planner run: two published trainings, and the example of the
-// README.
+// The searches that the benchmarks of the planner run: two published trainings, and the example of
+// the README.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The cost of recording a step: steps with and without a recorder in turn, in one run of one rank on
-// the CPU. Prints the ops of a step, the median step of both kinds and the median of the
+// The cost of recording a step: steps with and without a recorder in turn, in one run of one rank
+// on the CPU. Prints the ops of a step, the median step of both kinds and the median of the
 // differences of neighbours; writing the file, which comes after the step, is timed by itself.
 //
 //   recording_cost [PAIRS [HIDDEN [SEQ_LEN]]]

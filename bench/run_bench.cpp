@@ -1,5 +1,5 @@
-// 10,000 runs of 60 days on 16,384 GPUs: the runs alone, and a whole forecast with the best checkpoint interval
-// and what would help most.
+// 10,000 runs of 60 days on 16,384 GPUs: the runs alone, and a whole forecast with the best
+// checkpoint interval and what would help most.
 #include <benchmark/benchmark.h>
 
 #include "bench/llama_405b.hpp"

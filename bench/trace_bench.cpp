@@ -1,4 +1,5 @@
-// A trace of PyTorch's profiler with 200,000 kernels (320 MB): read, as a timeline, and as a report.
+// A trace of PyTorch's profiler with 200,000 kernels (320 MB): read, as a timeline, and as a
+// report.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>

@@ -51,8 +51,8 @@ std::optional<OpKind> kind_named(const std::string& name) {
 }
 
 // The size as nccl-tests counts it, of what a rank has of all others too. Inspector states the
-// elements of one rank (github.com/NVIDIA/nccl, plugins/profiler/inspector/inspector_plugin.cc), and
-// counts those of all for its own bandwidths (inspector.cc).
+// elements of one rank (github.com/NVIDIA/nccl, plugins/profiler/inspector/inspector_plugin.cc),
+// and counts those of all for its own bandwidths (inspector.cc).
 Bytes size_of(OpKind kind, double stated, std::int64_t ranks) {
   const bool of_one_rank =
       kind == OpKind::AllGather || kind == OpKind::ReduceScatter || kind == OpKind::AllToAll;

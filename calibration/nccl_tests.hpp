@@ -20,10 +20,10 @@ struct NcclTimings {
 
 // The out-of-place timings, one for each size of each test. The collective is read from the line
 // "Collective test starting" or "Collective test concluded", a line with the command, the arguments
-// in JSON, or else, of one test, the name of the file; the columns from the line that names them, which differs among versions; ranks and hosts
-// from the list of devices, in which a device without a host is on the same one as others without.
-// Throws InputError with what is missing, a row that does not fit its columns or has a negative
-// size or time, and ranks that lie unevenly on hosts.
+// in JSON, or else, of one test, the name of the file; the columns from the line that names them,
+// which differs among versions; ranks and hosts from the list of devices, in which a device without
+// a host is on the same one as others without. Throws InputError with what is missing, a row that
+// does not fit its columns or has a negative size or time, and ranks that lie unevenly on hosts.
 NcclTimings read_nccl_tests(const std::string& file);
 
 // Parses the file's text.

@@ -48,9 +48,9 @@ sim::GroupPlacement placement_of(GroupShape shape, std::int64_t members,
                                shape.back().first * shape.back().second);
 }
 
-// True if some members of the group are not traced, and the shortest of the traced times is longer than
-// smaller collectives with as many bytes together: no transfer is, so that all of them waited for
-// another member.
+// True if some members of the group are not traced, and the shortest of the traced times is longer
+// than smaller collectives with as many bytes together: no transfer is, so that all of them waited
+// for another member.
 bool waits_for_untraced_ranks(const MatchedCollectives& one, const RankMatching& matching) {
   constexpr double kClearly = 1.5;
   if (one.ranks >= one.group_size.value_or(0)) return false;

@@ -317,8 +317,8 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
-// Adds "-" after a "--json" without a file, so that it prints, and leaves out an option before -h, which would
-// be its value. The arguments of `run` are the executor's and stay as they are.
+// Adds "-" after a "--json" without a file, so that it prints, and leaves out an option before -h,
+// which would be its value. The arguments of `run` are the executor's and stay as they are.
 std::vector<std::string> with_values(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front() == "run") return arguments;
   std::vector<std::string> complete;

@@ -154,7 +154,8 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
   return result.status;
 }
 
-// Reads a plan file and sets the number of its parameter servers, if it has any and leaves that open.
+// Reads a plan file and sets the number of its parameter servers, if it has any and leaves that
+// open.
 Scenario load_executed(const std::string& file) {
   Scenario scenario = load_scenario(file);
   ReplicaAgreement& replicas = scenario.plan.replicas;

@@ -73,7 +73,8 @@ void describe(QCommandLineParser& parser) {
       u"[FILE…]"_s);
 }
 
-// Needs no display. Returns none if the program has nothing more to do; `code` is its exit code then.
+// Needs no display. Returns none if the program has nothing more to do; `code` is its exit code
+// then.
 std::optional<CommandLine> read_command_line(int argc, char** argv, int& code) {
   const QCoreApplication application(argc, argv);
   QCommandLineParser parser;

@@ -80,8 +80,8 @@ BatchRate* knee_of(std::vector<BatchRate>& rates) {
   return knee == rates.rend() ? nullptr : &*knee;
 }
 
-// True if the last two batches are below the knee. Smaller ones run no faster: of two neighbours one is a power
-// of two, and the other one may be such a power times the odd part.
+// True if the last two batches are below the knee. Smaller ones run no faster: of two neighbours
+// one is a power of two, and the other one may be such a power times the odd part.
 bool is_below_knee(std::vector<BatchRate>& rates) {
   const BatchRate* knee = knee_of(rates);
   return rates.size() > 1 && knee != &rates.back() && knee != &rates[rates.size() - 2];

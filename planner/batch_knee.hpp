@@ -13,8 +13,9 @@ namespace shardwright::planner {
 inline constexpr double kKneeThroughput = 0.95;
 inline constexpr double kDefaultLargestBatchTokens = 16.0 * 1024.0 * 1024.0;
 
-// Returns the batches, in sequences, that are tried on so many GPUs, ascending: the powers of two up to `most`, and
-// those times the odd part of the number of GPUs, which 384 GPUs can divide among 3, 6, … replicas.
+// Returns the batches, in sequences, that are tried on so many GPUs, ascending: the powers of two
+// up to `most`, and those times the odd part of the number of GPUs, which 384 GPUs can divide among
+// 3, 6, … replicas.
 std::vector<std::int64_t> even_batches(double most, std::int64_t gpus);
 
 struct KneeBatch {

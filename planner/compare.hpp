@@ -63,8 +63,8 @@ struct ComparedSide {
   double dollars_per_token = 0.0;
 };
 
-// A part of the step that differs, in seconds that the second scenario spends more on as many tokens
-// as the first step trains.
+// A part of the step that differs, in seconds that the second scenario spends more on as many
+// tokens as the first step trains.
 struct PartChange {
   sim::StepPart part = sim::StepPart::Gemm;
   double seconds = 0.0;

@@ -76,8 +76,8 @@ std::string to_string(const Constraint& constraint);
 std::vector<std::string> split_at(std::string_view text, char separator);
 
 // Reads "field=value[,value…]", or a number with <, <=, > or >=: "pp>=4"; the members of a set are
-// joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or value
-// that exists.
+// joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or
+// value that exists.
 Constraint parse_constraint(const std::string& text, const std::string& option);
 
 struct Constraints {

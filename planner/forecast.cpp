@@ -46,8 +46,8 @@ double saved_parameters(const Scenario& scenario) {
   return program.stages.front().parameters.dense + program.stages.front().parameters.expert;
 }
 
-// The bytes of the states that a checkpoint holds: of each trained parameter its weight and what the
-// optimizer keeps of it.
+// The bytes of the states that a checkpoint holds: of each trained parameter its weight and what
+// the optimizer keeps of it.
 Bytes checkpoint_bytes(const Scenario& scenario, const Bytes& per_parameter) {
   const Plan& plan = scenario.plan;
   const double parameters = saved_parameters(scenario);
@@ -69,9 +69,9 @@ std::int64_t accelerators_of_node(const ClusterSpec& cluster) {
   return std::max<std::int64_t>(1, cluster.node.accelerators);
 }
 
-// The fewest nodes that hold copies of one state, of all states of these groups. On several pools the
-// stages follow each other in the ranks, each group lies on one pool, and a pool's ranks begin with a
-// node.
+// The fewest nodes that hold copies of one state, of all states of these groups. On several pools
+// the stages follow each other in the ranks, each group lies on one pool, and a pool's ranks begin
+// with a node.
 std::int64_t fewest_nodes(const Scenario& scenario, Group copies) {
   const Plan& plan = scenario.plan;
   std::vector<std::int64_t> accelerators_of_nodes;
@@ -156,8 +156,8 @@ double open_tokens(const ForecastRequest& request, ProblemList& problems) {
   return 0.0;
 }
 
-// Adds what the profile asks for and plans on several pools do not have, and the names of pools that
-// the cluster does not have.
+// Adds what the profile asks for and plans on several pools do not have, and the names of pools
+// that the cluster does not have.
 void check_pools(const ForecastRequest& request, ProblemList& problems) {
   const Scenario& scenario = request.scenario;
   if (request.run.recovery.shrinks && !scenario.plan.stage_pools.empty())
@@ -254,7 +254,8 @@ Watts idle_power_of(const Scenario& scenario) {
   return step_expense(scenario.cluster, plan, second, no_work).energy / second;
 }
 
-// The accelerators of a spare node: on several pools their mean, because there are spares of each pool.
+// The accelerators of a spare node: on several pools their mean, because there are spares of each
+// pool.
 double accelerators_of_spare(const ForecastRequest& request) {
   const Scenario& scenario = request.scenario;
   return scenario.plan.stage_pools.empty() ? static_cast<double>(scenario.cluster.node.accelerators)

@@ -56,13 +56,15 @@ struct RunGain {
 struct Forecast {
   std::vector<ForecastStage> stages;
   std::int64_t steps = 0;
-  // Of the plan, and the mean over the time of all stages, which may have other data-parallel degrees.
+  // Of the plan, and the mean over the time of all stages, which may have other data-parallel
+  // degrees.
   std::int64_t gpus = 0;
   double mean_gpus = 0.0;
   // Seconds of the model are those without errors of the step time.
   sim::RunModel model;
   sim::RunStatistics statistics;
-  // The interval of the shortest run, and the formulas of Young and Daly; infinite without failures.
+  // The interval of the shortest run, and the formulas of Young and Daly; infinite without
+  // failures.
   Seconds best_interval, young_interval, daly_interval;
   // Means over the runs, by the use of the wall time; the job's accelerators alone.
   EnumArray<sim::RunPart, RunExpense> expenses{};
@@ -82,19 +84,21 @@ struct Forecast {
   double tokens_at(double share) const;
 };
 
-// The stages of the run and their simulated steps. Throws InputError, which names the profile, if the
-// plan of a stage breaks a rule, the stages have more tokens than the run, or the profile asks for
-// what does not go with a plan on several pools.
+// The stages of the run and their simulated steps. Throws InputError, which names the profile, if
+// the plan of a stage breaks a rule, the stages have more tokens than the run, or the profile asks
+// for what does not go with a plan on several pools.
 std::vector<ForecastStage> run_stages(const ForecastRequest& request);
 
-// The stage that needs most beyond the memory of its accelerators if one does not fit, otherwise null.
+// The stage that needs most beyond the memory of its accelerators if one does not fit, otherwise
+// null.
 const ForecastStage* stage_beyond_memory(const std::vector<ForecastStage>& stages,
                                          const ClusterSpec& cluster);
 
 // Throws InputError, which names the profile, if a stage does not fit.
 void require_memory(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 
-// The run of these stages as the simulation of weeks sees it; its interval is zero if the profile states none.
+// The run of these stages as the simulation of weeks sees it; its interval is zero if the profile
+// states none.
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 
 // The price of an accelerator by contract; zero where it is not offered, or no profile has one.

@@ -180,8 +180,8 @@ class Remedies {
     }
   }
 
-  // Tries numbers of accelerators in whole nodes that are close to the one asked for. Those that share
-  // the largest divisor with the batch come first: most of their plans divide it.
+  // Tries numbers of accelerators in whole nodes that are close to the one asked for. Those that
+  // share the largest divisor with the batch come first: most of their plans divide it.
   void change_accelerators() {
     const Obstacle& obstacle = result_.obstacle;
     if (obstacle.kind != ObstacleKind::Rule || obstacle.rule != PlanRule::GlobalBatch) return;

@@ -19,8 +19,9 @@ namespace shardwright::planner {
 class LayerCostCache {
  public:
   // Returns sim::layer_costs of `cut`, computed once for all cuts with the same cost. The batch
-  // does not matter. If the pipeline axis is the outermost and all accelerators are equally fast, neither
-  // do further whole scale-up domains, because the groups within a stage are then placed alike.
+  // does not matter. If the pipeline axis is the outermost and all accelerators are equally fast,
+  // neither do further whole scale-up domains, because the groups within a stage are then placed
+  // alike.
   std::shared_ptr<const sim::LayerCosts> of(const ModelSpec& model, const ClusterSpec& cluster,
                                             const StackSpec& stack, const Plan& cut);
 

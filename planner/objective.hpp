@@ -34,7 +34,8 @@ struct StepExpense {
   Joules energy;
 };
 
-// The part of the step in which the accelerators of all stages compute, on average, and of each stage.
+// The part of the step in which the accelerators of all stages compute, on average, and of each
+// stage.
 Seconds computing_time(const sim::StepResult& result);
 std::vector<Seconds> computing_times(const sim::StepResult& result);
 
@@ -56,7 +57,8 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          const std::vector<Seconds>& computing);
 
-// The same of the scenario whose simulated step is `result`, each stage by the figures of its own pool.
+// The same of the scenario whose simulated step is `result`, each stage by the figures of its own
+// pool.
 StepExpense step_expense(const Scenario& scenario, const sim::StepResult& result);
 
 // The value to be minimised. Time and money are per token, so that plans of different batches

@@ -33,8 +33,8 @@ std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
   return times;
 }
 
-// The chunks between which layers are moved. Of many chunks those of the busiest stage, and those at the
-// ends of the pipeline and on both sides of each border between pools.
+// The chunks between which layers are moved. Of many chunks those of the busiest stage, and those
+// at the ends of the pipeline and on both sides of each border between pools.
 std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busiest) {
   constexpr std::size_t kFew = 8;
   const std::size_t count = plan.stage_layers.size();

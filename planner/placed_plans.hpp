@@ -1,5 +1,5 @@
-// Plans whose stages lie on several pools, by closed forms: what fits, the analytic level, and splits of
-// the layers.
+// Plans whose stages lie on several pools, by closed forms: what fits, the analytic level, and
+// splits of the layers.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace shardwright::planner {
 // By the pool's name.
 using PoolLayerCosts = std::map<std::string, std::shared_ptr<LayerCostCache>>;
 
-// A placement on the pools that it takes. Pools that are equal, with nothing slower between them, count
-// as one.
+// A placement on the pools that it takes. Pools that are equal, with nothing slower between them,
+// count as one.
 struct PlacedPools {
   Placement placement;
   ClusterSpec cluster;

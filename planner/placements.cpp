@@ -159,7 +159,8 @@ std::vector<Placement> full_placements(const ClusterSpec& cluster, const Placeme
   return placements;
 }
 
-// Of n = layers + 1 places, chunks - 1 borders: the layers that the inner chunks need are set aside.
+// Of n = layers + 1 places, chunks - 1 borders: the layers that the inner chunks need are set
+// aside.
 std::int64_t count_splits(std::int64_t layers, std::int64_t chunks) {
   constexpr double kMost = 1e9;
   if (chunks == 1) return 1;

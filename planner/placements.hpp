@@ -1,5 +1,5 @@
-// The ways in which the stages of a pipeline lie on several pools of a cluster, and the ways in which
-// its chunks share the layers (docs/models/pools.md).
+// The ways in which the stages of a pipeline lie on several pools of a cluster, and the ways in
+// which its chunks share the layers (docs/models/pools.md).
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ struct PlacementLimits {
 // The number of the pool's accelerators, at most `most`.
 std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std::int64_t most);
 
-// Every placement, on any two or more of the pools and in any order of them, that the pools' sizes and
-// scale-up domains allow; nothing where there are more than `most`.
+// Every placement, on any two or more of the pools and in any order of them, that the pools' sizes
+// and scale-up domains allow; nothing where there are more than `most`.
 std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,
                                                      const PlacementLimits& limits,
                                                      std::size_t most);
 
-// Of these the ones with as many stages as fit, whose ranks divide one of the pools. Where the limit of
-// accelerators leaves a choice, the first or the last pools are full.
+// Of these the ones with as many stages as fit, whose ranks divide one of the pools. Where the
+// limit of accelerators leaves a choice, the first or the last pools are full.
 std::vector<Placement> full_placements(const ClusterSpec& cluster, const PlacementLimits& limits);
 
-// The number of splits of the layers into chunks: at least one layer in each chunk but the first and the
-// last. At most 1e9.
+// The number of splits of the layers into chunks: at least one layer in each chunk but the first
+// and the last. At most 1e9.
 std::int64_t count_splits(std::int64_t layers, std::int64_t chunks);
 
 // Calls `visit` with the layers of each chunk, for each split in lexicographic order.

@@ -23,11 +23,12 @@ namespace {
 // Spaces of more placements, or of more plans, are not evaluated whole.
 constexpr std::size_t kMostPlacements = 400;
 constexpr std::int64_t kMostCounted = 400'000;
-// The number of plans whose splits are improved where not all of them are evaluated: the best of each
-// placement, and the best of all.
+// The number of plans whose splits are improved where not all of them are evaluated: the best of
+// each placement, and the best of all.
 constexpr std::size_t kImprovedOfPlacement = 8, kImproved = 64;
-// The plans that are simulated: those that are slower than the worst plan listed by at most the error of the
-// analytic level on mixed clusters (docs/models/pools.md), as long as there are not more.
+// The plans that are simulated: those that are slower than the worst plan listed by at most the
+// error of the analytic level on mixed clusters (docs/models/pools.md), as long as there are not
+// more.
 constexpr double kNear = 1.05;
 constexpr std::size_t kMostSimulated = 96;
 // The number of plans that are simulated at once.

@@ -1,7 +1,7 @@
 // Finds the best plans for a cluster of several pools (docs/models/search.md).
 //
-// Candidates are the plans of each pool alone, by searches of their own, and plans whose stages lie on
-// several pools. The latter are ranked by the analytic level, and the best of them simulated.
+// Candidates are the plans of each pool alone, by searches of their own, and plans whose stages lie
+// on several pools. The latter are ranked by the analytic level, and the best of them simulated.
 #pragma once
 
 #include "planner/placements.hpp"
@@ -27,7 +27,8 @@ struct PlacedBest {
   double score = 0.0;
 };
 
-// The part of search_pools() before simulations. Larger spaces than `whole_space` are evaluated in part.
+// The part of search_pools() before simulations. Larger spaces than `whole_space` are evaluated in
+// part.
 std::optional<PlacedBest> best_placed(const PlanRequest& request,
                                       std::int64_t whole_space = kWholeSpace);
 

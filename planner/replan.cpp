@@ -44,8 +44,8 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
   return request;
 }
 
-// The plan with fewer replicas. Schedules take some numbers of microbatches only, so the batch falls
-// until they do; nothing if no batch obeys the rules.
+// The plan with fewer replicas. Schedules take some numbers of microbatches only, so the batch
+// falls until they do; nothing if no batch obeys the rules.
 std::optional<Plan> with_replicas(const Scenario& scenario, Plan plan, std::int64_t dp) {
   plan.dp = dp;
   const std::int64_t group = dp * plan.micro_batch;

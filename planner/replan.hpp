@@ -28,15 +28,15 @@ std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_rank
                                 const std::stop_token& stop = {});
 
 // The plans whose layouts a run may continue with on fewer ranks: its own, then the best of other
-// degrees that a search finds for all of its ranks. A run restarts from a checkpoint, which any layout
-// reads. Only its own once `stop` is requested.
+// degrees that a search finds for all of its ranks. A run restarts from a checkpoint, which any
+// layout reads. Only its own once `stop` is requested.
 std::vector<Plan> plans_for_fewer_ranks(const Scenario& scenario, const std::stop_token& stop = {});
 
-// The tokens per second of `scenario` on the `ranks` of its ranks that are left, over those on all of
-// them, which is at most 1: by the fastest of `plans`, each with as many data-parallel replicas as
-// fit, and the largest batch up to the plan's that is whole microbatches of each. Zero if the rest
-// holds no replica of any plan, or each breaks a rule or fills more than the memory there. `whole` is
-// the step of the scenario.
+// The tokens per second of `scenario` on the `ranks` of its ranks that are left, over those on all
+// of them, which is at most 1: by the fastest of `plans`, each with as many data-parallel replicas
+// as fit, and the largest batch up to the plan's that is whole microbatches of each. Zero if the
+// rest holds no replica of any plan, or each breaks a rule or fills more than the memory there.
+// `whole` is the step of the scenario.
 double shrunk_speed(const Scenario& scenario, std::span<const Plan> plans,
                     const sim::StepResult& whole, std::int64_t ranks);
 

@@ -23,8 +23,9 @@ void adapt_limits(PlanRequest& request);
 // The usual precision of a cluster: bf16, or fp32 on devices without a smaller format.
 Precision usual_precision(const ClusterSpec& cluster);
 
-// Completes a request for the whole of a cluster with a known number of nodes: all ranks of its pools,
-// the model's longest sequence, a few sequences per rank. `request` has the model and the cluster.
+// Completes a request for the whole of a cluster with a known number of nodes: all ranks of its
+// pools, the model's longest sequence, a few sequences per rank. `request` has the model and the
+// cluster.
 void plan_for_all_of_it(PlanRequest& request);
 
 }  // namespace shardwright::planner

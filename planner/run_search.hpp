@@ -1,4 +1,5 @@
-// The best number of GPUs, batch and plan for a whole run, by time, by money, or their Pareto front.
+// The best number of GPUs, batch and plan for a whole run, by time, by money, or their Pareto
+// front.
 //
 // A larger batch runs faster up to the throughput knee of the machine, and needs more tokens beyond
 // the critical batch of the training (docs/models/batch.md).
@@ -24,7 +25,8 @@ struct TokenNeed {
   double critical = 0.0;
   // The critical batch was measured or stated, and is not the law's.
   bool critical_stated = false;
-  // Where the critical batch comes from, in words: "by batch profile hoffmann-corrected", "as stated".
+  // Where the critical batch comes from, in words: "by batch profile hoffmann-corrected", "as
+  // stated".
   std::string critical_source{};
   // What the loss law says of the run.
   double parameters = 0.0, loss = 0.0;
@@ -40,22 +42,23 @@ TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double 
 // No run trains more tokens than this.
 inline constexpr double kMostRunTokens = 1e15;
 
-// The need of a run to a loss. Throws InputError if the model does not reach it with kMostRunTokens.
+// The need of a run to a loss. Throws InputError if the model does not reach it with
+// kMostRunTokens.
 TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double loss);
 
-// The laws of the profile that the run lies outside of, in words: "critical batch: 15 T tokens, fitted
-// to 20 to 100 B".
+// The laws of the profile that the run lies outside of, in words: "critical batch: 15 T tokens,
+// fitted to 20 to 100 B".
 std::vector<std::string> outside_of_laws(const BatchSpec& batch, const ModelSpec& model,
                                          const TokenNeed& need);
 
-// The laws by which the tokens of the run follow from a loss (`to_loss`) or from a batch, and those of
-// them that the run lies outside of, in words: "outside of the critical batch: …".
+// The laws by which the tokens of the run follow from a loss (`to_loss`) or from a batch, and those
+// of them that the run lies outside of, in words: "outside of the critical batch: …".
 std::vector<std::string> laws_behind_tokens(const BatchSpec& batch, const ModelSpec& model,
                                             const TokenNeed& need, bool to_loss);
 
 struct RunSearchRequest {
-  // Its GPUs and its batch are those of each choice; with a batch of 0 the batches are the powers of
-  // two, and those times the odd part of the GPUs.
+  // Its GPUs and its batch are those of each choice; with a batch of 0 the batches are the powers
+  // of two, and those times the odd part of the GPUs.
   PlanRequest plan;
   std::vector<std::int64_t> gpus;
   // Profile and options; its scenario and its tokens are those of each choice.
@@ -99,8 +102,8 @@ struct RunSearch {
   std::vector<std::size_t> front;
   std::size_t fastest = 0, cheapest = 0;
   bool partial = false;
-  // Choices that were left out because their plan does not take a stage of the run profile, and why the
-  // first of them does not.
+  // Choices that were left out because their plan does not take a stage of the run profile, and why
+  // the first of them does not.
   std::int64_t without_stages = 0;
   std::string stage_problem;
   // Choices that were left out because their batch needs more than kMostRunTokens, and because
@@ -109,7 +112,8 @@ struct RunSearch {
 
   // The smallest batch, in sequences, with nearly the best throughput of the choice's GPUs.
   std::int64_t knee_of(const RunChoice& choice) const;
-  // True if no larger batch than the knee was tried on the choice's GPUs: the knee may lie beyond it.
+  // True if no larger batch than the knee was tried on the choice's GPUs: the knee may lie beyond
+  // it.
   bool is_knee_open(const RunChoice& choice) const;
   BatchLimit limit_of(const RunChoice& choice) const;
 
@@ -120,9 +124,9 @@ struct RunSearch {
 // The choices that were left out although their plans fit, and why, a line for each reason.
 std::vector<std::string> left_out(const RunSearch& search, const TokenNeed& need);
 
-// Searches the best plan of each number of GPUs and batch, and forecasts the run of each: those of the
-// front with all runs of the request, the others with fewer. `found` receives the choices one by one.
-// Without any feasible plan there are no choices.
+// Searches the best plan of each number of GPUs and batch, and forecasts the run of each: those of
+// the front with all runs of the request, the others with fewer. `found` receives the choices one
+// by one. Without any feasible plan there are no choices.
 RunSearch search_runs(const RunSearchRequest& request,
                       const std::function<void(const RunChoice&)>& found = nullptr);
 

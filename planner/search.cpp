@@ -208,8 +208,8 @@ class Search {
                       [&](const EvaluatedPlan& plan) { return plan.analytic < compared; });
   }
 
-  // Simulates each plan that has not been simulated yet. If the search is stopped meanwhile, returns
-  // the simulations that have ended, and the first one.
+  // Simulates each plan that has not been simulated yet. If the search is stopped meanwhile,
+  // returns the simulations that have ended, and the first one.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
     std::vector<std::optional<PlanCandidate>> results(plans.size());
     const bool none_yet = simulated_.empty();

@@ -99,7 +99,8 @@ struct PlanRequest {
   std::int64_t layouts = 0;
   // If no plan fits, look for changes that would help.
   bool advice = true;
-  // True to place stages on the pools of the cluster; without it clusters of several pools are refused.
+  // True to place stages on the pools of the cluster; without it clusters of several pools are
+  // refused.
   bool takes_pools = false;
   // 0: one per core.
   int threads = 0;
@@ -178,8 +179,8 @@ struct PoolAlone {
 // What a search looked at of the plans whose stages lie on several pools.
 struct PlacementSearch {
   std::int64_t placements = 0;
-  // Every placement, and of each placement every split of the layers. What is not complete is the part
-  // that docs/models/search.md says.
+  // Every placement, and of each placement every split of the layers. What is not complete is the
+  // part that docs/models/search.md says.
   bool all_placements = false, all_splits = false;
   // The best of the plans that were simulated.
   std::optional<PlanCandidate> best;
@@ -203,8 +204,8 @@ struct SearchResult {
   std::optional<PlanCandidate> best_beyond;
   // The number of feasible plans that are faster than the compared one by the closed form.
   std::optional<std::int64_t> faster_than_compared;
-  // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. They show
-  // the space far from its best plan.
+  // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. They
+  // show the space far from its best plan.
   std::vector<PlanCandidate> layouts;
   // On a cluster of several pools.
   std::vector<PoolAlone> pools;
@@ -214,16 +215,16 @@ struct SearchResult {
   std::string infeasible_pool;
 };
 
-// On a cluster of several pools `gpus` is the most that plans may use, and a plan of one pool uses those of
-// that pool alone.
+// On a cluster of several pools `gpus` is the most that plans may use, and a plan of one pool uses
+// those of that pool alone.
 //
 // Throws InputError for a request that no plan can answer because of its own numbers (more GPUs
 // than the cluster has, a batch of less than one sequence …). `infeasible` is set if plans were
 // evaluated and none fits.
 SearchResult search(const PlanRequest& request);
 
-// The scenario of a found plan, for plan files. If all of its stages lie on one of several pools, it is a
-// scenario of that pool alone.
+// The scenario of a found plan, for plan files. If all of its stages lie on one of several pools,
+// it is a scenario of that pool alone.
 Scenario scenario_of(const PlanRequest& request, const Plan& plan);
 
 // The candidate of a plan that was not searched for: simulated, its score the step time, its closed

@@ -80,8 +80,9 @@ bool tries(const SearchLimits& limits, RecomputePolicy policy) {
          limits.recompute.end();
 }
 
-// The sets of modules that are small in time for the memory that they keep: MLA's projections up, and
-// activation functions and norms of layers with experts. Of each stack those that it recomputes.
+// The sets of modules that are small in time for the memory that they keep: MLA's projections up,
+// and activation functions and norms of layers with experts. Of each stack those that it
+// recomputes.
 std::vector<RecomputeModuleSet> paying_modules(const SpaceRequest& request) {
   using enum RecomputeModule;
   std::vector<RecomputeModuleSet> sets;

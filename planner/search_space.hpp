@@ -55,7 +55,8 @@ struct SearchLimits {
   std::vector<OptimizerStates> optimizer_states = {OptimizerStates::OfStack};
   std::vector<OptimizerOffload> offload_optimizer = {OptimizerOffload::None};
   std::vector<bool> offload_activations = {false};
-  // Sets of modules whose inputs alone plans with offloaded activations offload, beside all of them.
+  // Sets of modules whose inputs alone plans with offloaded activations offload, beside all of
+  // them.
   std::vector<OffloadModuleSet> offload_modules;
   // Selective recomputation of what the stack means by it, and of the sets of modules that pay for
   // the model.

@@ -21,7 +21,8 @@ json value_of_setting(const std::string& text) {
   return value.is_discarded() ? json(text) : value;
 }
 
-// The plan with the further fields of a stage. Those that only another recomputation has are left out.
+// The plan with the further fields of a stage. Those that only another recomputation has are left
+// out.
 Plan with_settings(const Plan& plan, const std::vector<std::string>& settings,
                    const std::string& where, ProblemList& problems) {
   if (settings.empty()) return plan;

@@ -9,8 +9,8 @@
 
 namespace shardwright::planner {
 
-// The plan of each stage: that of the scenario with what the stage states. Adds as problems what a stage
-// states wrongly and the rules that its plan breaks, below /stages.
+// The plan of each stage: that of the scenario with what the stage states. Adds as problems what a
+// stage states wrongly and the rules that its plan breaks, below /stages.
 std::vector<Plan> stage_plans(const Scenario& scenario, const std::vector<RunStage>& stages,
                               ProblemList& problems);
 

@@ -99,7 +99,8 @@ struct SweepWatch {
   // Gets the share of the work that is done. May be called from several threads, one at a time.
   std::function<void(double)> progress;
   // Gets all points: first those of the narrow space, then again after each point whose whole space
-  // was searched, but for the last, which is the answer. If empty, the narrow space is not searched.
+  // was searched, but for the last, which is the answer. If empty, the narrow space is not
+  // searched.
   std::function<void(const Sweep&)> found;
 };
 

@@ -6,8 +6,8 @@ namespace shardwright::planner {
 
 std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression) {
   std::vector<ReplicaAgreement> agreements = {{}};
-  // Between exchanges: the scaling laws of DiLoCo (arXiv 2503.09799), INTELLECT-1 (arXiv 2412.01152)
-  // and DiLoCo itself (arXiv 2311.08105).
+  // Between exchanges: the scaling laws of DiLoCo (arXiv 2503.09799), INTELLECT-1 (arXiv
+  // 2412.01152) and DiLoCo itself (arXiv 2311.08105).
   constexpr std::array<std::int64_t, 3> kInnerSteps = {30, 100, 500};
   // The least of the bounds that were best for servers of stale updates (Ho et al., NIPS 2013).
   constexpr std::int64_t kUsualStaleness = 10;

@@ -18,8 +18,8 @@ namespace shardwright::validation {
 namespace {
 
 // On the tokens that are best for the computation C ~ parameters * tokens, the loss falls as fast
-// with the logarithm of the tokens as with that of the parameters (Hoffmann et al., arXiv 2203.15556,
-// section 3.3), so each has half of the slope along them.
+// with the logarithm of the tokens as with that of the parameters (Hoffmann et al., arXiv
+// 2203.15556, section 3.3), so each has half of the slope along them.
 constexpr double kShareOfTokens = 0.5;
 
 template <class Number>

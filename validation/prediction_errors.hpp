@@ -109,8 +109,8 @@ Confidence confidence_of(const Scenario& scenario, Seconds step, Bytes peak_memo
 Confidence confidence_of(const Scenario& scenario, std::optional<PredictionClass> of, Seconds step,
                          Bytes peak_memory);
 
-// The sentence that says whether published runs cover the plan that `plan` names: "Plan 1 lies inside
-// …".
+// The sentence that says whether published runs cover the plan that `plan` names: "Plan 1 lies
+// inside …".
 std::string ground_text(const std::string& plan, const Confidence& confidence);
 
 }  // namespace shardwright::validation

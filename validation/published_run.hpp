@@ -72,12 +72,12 @@ nlohmann::ordered_json published_run_schema();
 // The shipped file of published runs.
 std::string shipped_runs_file();
 
-// Reads all runs of a file of JSON lines. Throws InputError with all problems of the file, each with its
-// line and JSON pointer.
+// Reads all runs of a file of JSON lines. Throws InputError with all problems of the file, each
+// with its line and JSON pointer.
 std::vector<PublishedRun> read_published_runs(const std::string& file);
 
-// True if the first line with tokens or a scenario has tokens, as published runs do and measurements of steps
-// do not. False for a file that cannot be read.
+// True if the first line with tokens or a scenario has tokens, as published runs do and
+// measurements of steps do not. False for a file that cannot be read.
 bool holds_published_runs(const std::string& file);
 
 // Returns nothing if the file holds measurements of steps. Throws InputError if no run of the

@@ -8,8 +8,8 @@
 
 namespace shardwright::validation {
 
-// Draws predicted over measured step time, both logarithmic: one dot a row, coloured by accelerator.
-// Dots on the diagonal are right. Rows without a time are left out.
+// Draws predicted over measured step time, both logarithmic: one dot a row, coloured by
+// accelerator. Dots on the diagonal are right. Rows without a time are left out.
 std::string scatter_chart(const std::vector<const RowComparison*>& rows);
 
 // Draws how many rows have which signed error, in bins of 5 %; the outermost bins take the rest.

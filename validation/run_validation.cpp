@@ -57,8 +57,8 @@ void split_error(const PublishedRun& run, const Forecast& forecast, RunRow& row)
   row.run_error = (1.0 + row.error()) / steps - 1.0;
 }
 
-// Simulates as much of the run as takes the days in which interruptions were counted, on all nodes of the plan: sources
-// count in stages of that size.
+// Simulates as much of the run as takes the days in which interruptions were counted, on all nodes
+// of the plan: sources count in stages of that size.
 void compare_interruptions(const PublishedRun& run, const Forecast& forecast, RunRow& row) {
   const MeasuredRun& measured = run.measured;
   if (measured.interruptions <= 0.0) return;

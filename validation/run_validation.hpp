@@ -33,8 +33,8 @@ struct ComparedInterval {
   double extra = 0.0;
 };
 
-// One run: published beside predicted. Errors are relative to the published figure, positive where the
-// prediction is larger.
+// One run: published beside predicted. Errors are relative to the published figure, positive where
+// the prediction is larger.
 struct RunRow {
   std::string id, source, grade;
   // The scenario as profiles name it, and its plan in short.
@@ -74,8 +74,8 @@ struct RunReport {
   std::vector<RunRow> rows;
   bool partial = false;
   std::size_t skipped = 0, other_grades = 0;
-  // Errors of GPU-hours: of runs whose plan is known, of those of them whose hours are those of the whole run, of
-  // runs whose plan is not known, and of all.
+  // Errors of GPU-hours: of runs whose plan is known, of those of them whose hours are those of the
+  // whole run, of runs whose plan is not known, and of all.
   calibration::ErrorSummary known, whole, inferred, all;
   // Errors of the steps and of what comes on top, of the runs that say both.
   calibration::ErrorSummary steps, overheads;
@@ -83,9 +83,10 @@ struct RunReport {
 
 RunRow compare_run(const PublishedRun& run);
 
-// Forecasts every run of the file with one of these grades; the report does not depend on the number of
-// threads. A run that breaks a rule is skipped with its reason. Throws InputError if the file cannot
-// be read. `progress` is called from several threads with the share of the runs that are done.
+// Forecasts every run of the file with one of these grades; the report does not depend on the
+// number of threads. A run that breaks a rule is skipped with its reason. Throws InputError if the
+// file cannot be read. `progress` is called from several threads with the share of the runs that
+// are done.
 RunReport validate_runs(const std::string& file, const std::string& grades,
                         std::stop_token stop = {},
                         const std::function<void(double)>& progress = {});

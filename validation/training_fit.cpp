@@ -266,8 +266,8 @@ class Fit {
     at_ = residuals(point_);
   }
 
-  // The optimum of the rows that are not left out, near that of all rows. A parameter that these rows
-  // do not determine is at its prior.
+  // The optimum of the rows that are not left out, near that of all rows. A parameter that these
+  // rows do not determine is at its prior.
   Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
                            const std::vector<bool>& left_out) const {
     const auto weights_at = [&](const Eigen::VectorXd& residual) {
@@ -293,8 +293,8 @@ class Fit {
     return point;
   }
 
-  // Leaves out the rows of one source at a time, and the rows of other sources that repeat one of its
-  // configurations.
+  // Leaves out the rows of one source at a time, and the rows of other sources that repeat one of
+  // its configurations.
   std::vector<HeldOutError> hold_out_each_source() const {
     const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
     std::map<std::string, std::set<std::size_t>> sources;

@@ -10,9 +10,9 @@
 // figure of their profile and are reported as such, and the others are fitted anew.
 //
 // Held-out errors: the rows of each source are predicted by a fit to all others but those that
-// repeat one of its configurations (configuration_numbers()), two steps from the optimum of all rows
-// with its derivatives. A figure that is fitted to all rows, but that the others do not determine,
-// is at its prior there.
+// repeat one of its configurations (configuration_numbers()), two steps from the optimum of all
+// rows with its derivatives. A figure that is fitted to all rows, but that the others do not
+// determine, is at its prior there.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ enum class ProfileKind { Accelerator, AllAccelerators, Stack };
 // profile is part of.
 struct TrainingParameter {
   ProfileKind kind = ProfileKind::Accelerator;
-  // "h100-sxm", "megatron-core", "all accelerators". A figure of a variant of a stack belongs to the
-  // profile that states it.
+  // "h100-sxm", "megatron-core", "all accelerators". A figure of a variant of a stack belongs to
+  // the profile that states it.
   std::string profile;
   // The place of the figure in the profile's file: "host/launch_s".
   std::string key;
@@ -55,7 +55,8 @@ struct TrainingParameter {
   std::set<std::string> profiles;
 };
 
-// Returns a parameter for each figure of each profile that at least `least_rows` of the scenarios use.
+// Returns a parameter for each figure of each profile that at least `least_rows` of the scenarios
+// use.
 std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
                                                    std::size_t least_rows);
 

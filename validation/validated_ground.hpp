@@ -2,8 +2,8 @@
 //
 // Two runs are of one kind if they train models with experts or both without, on accelerators of
 // one architecture, with software of one family, in 16-bit or both in 8-bit formats, and use the
-// same kinds of parallelism, schedules, offload and adapters. The ground of a kind reaches to four times as
-// many accelerators as the largest published run of it, and to sequences twice as long.
+// same kinds of parallelism, schedules, offload and adapters. The ground of a kind reaches to four
+// times as many accelerators as the largest published run of it, and to sequences twice as long.
 // measurements/validated_ground.json lists the kinds; tools/write_validation_page writes it.
 #pragma once
 
@@ -31,8 +31,8 @@ class ValidatedGround {
 
   bool covers(const Plan& plan) const;
 
-  // The reason why the plan lies outside, as a part of a sentence: "no published run of … used tp+ep+fsdp".
-  // Empty if it lies inside.
+  // The reason why the plan lies outside, as a part of a sentence: "no published run of … used
+  // tp+ep+fsdp". Empty if it lies inside.
   std::string gap(const Plan& plan) const;
 
   // The number of published runs of the plan's kind.

@@ -61,7 +61,8 @@ std::optional<double> mean_rank_correlation(const std::vector<const RowCompariso
   return count > 0.0 ? std::optional(sum / count) : std::nullopt;
 }
 
-// Adds the rank correlation of the rows that share a name, such as that of a stack, to their summary.
+// Adds the rank correlation of the rows that share a name, such as that of a stack, to their
+// summary.
 void rank_each(const std::vector<const RowComparison*>& rows, std::string RowComparison::*name,
                calibration::ErrorsByName& summaries) {
   std::map<std::string, std::vector<const RowComparison*>> named;

@@ -1,6 +1,7 @@
-// A timeline of a million spans, on the offscreen platform: from its file and from the data to the first
-// picture, and one frame of panning and of zooming. And a trace of PyTorch's profiler with 200,000 kernels and what
-// launched them (320 MB): from the file to the first picture, and from the data.
+// A timeline of a million spans, on the offscreen platform: from its file and from the data to the
+// first picture, and one frame of panning and of zooming. And a trace of PyTorch's profiler with
+// 200,000 kernels and what launched them (320 MB): from the file to the first picture, and from the
+// data.
 #include <benchmark/benchmark.h>
 
 #include <QApplication>

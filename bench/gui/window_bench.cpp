@@ -1,9 +1,9 @@
 // The window on the offscreen platform: from the start of a process to a window that can be used,
 // which is one whose table of the worked example's plans is painted; from a change of the scenario
-// to the first plans in the table; from a key to the painted field or table while such a search goes on;
-// the memory and the processor time of a window at rest; and 100,000 plans, sorted and filtered in the model alone and in
-// the view with its table and plot painted. Benchmarks of the window are child processes of this
-// one, so that loading the program counts.
+// to the first plans in the table; from a key to the painted field or table while such a search
+// goes on; the memory and the processor time of a window at rest; and 100,000 plans, sorted and
+// filtered in the model alone and in the view with its table and plot painted. Benchmarks of the
+// window are child processes of this one, so that loading the program counts.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -98,8 +98,8 @@ ScenarioChoice largest_choice() {
   return choice;
 }
 
-// Presses keys from a thread of its own, as a user does, who waits for nothing, and notes how long each took
-// until its widget was painted.
+// Presses keys from a thread of its own, as a user does, who waits for nothing, and notes how long
+// each took until its widget was painted.
 class KeyPresser {
  public:
   explicit KeyPresser(QWidget* widget) : widget_(widget) {}
@@ -281,7 +281,8 @@ BENCHMARK(first_plans_of_405b_on_16384)
     ->Iterations(3)
     ->Unit(benchmark::kMillisecond);
 
-// The time is the 95th percentile of keys that move the selection; that of keys that type is a counter.
+// The time is the 95th percentile of keys that move the selection; that of keys that type is a
+// counter.
 void keys_during_a_search(benchmark::State& state) {
   run_child(state, kKeys, "selection");
 }

@@ -39,8 +39,8 @@ struct JobRecord {
 bool is_job_header(std::string_view line);
 
 // Also reads dp_rank, or else rank (one replica where both lack), and seq_id (the order of starts
-// where it lacks), in any order of columns, between commas or semicolons. Throws InputError with the
-// line of what cannot be read, and where the computations of a worker overlap.
+// where it lacks), in any order of columns, between commas or semicolons. Throws InputError with
+// the line of what cannot be read, and where the computations of a worker overlap.
 JobRecord read_job_record(const ByteSource& bytes, const std::string& source);
 
 }  // namespace shardwright::calibration

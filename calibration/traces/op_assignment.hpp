@@ -28,7 +28,8 @@ struct OpAssignment {
   std::vector<std::vector<std::size_t>> calls_of;
   // True of each call that belongs to one of those ops.
   std::vector<bool> is_taken;
-  // The kind of each call that memory traffic limits; none for other calls, and where nothing tells.
+  // The kind of each call that memory traffic limits; none for other calls, and where nothing
+  // tells.
   std::vector<std::optional<OpKind>> memory_bound;
 };
 

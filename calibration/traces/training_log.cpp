@@ -160,8 +160,8 @@ class LogReader {
     StepSeries steps{};
   };
 
-  // A bar counts the steps of the epoch without rounding; what it began with follows from other lines.
-  // Three digits are off by half a per cent at most.
+  // A bar counts the steps of the epoch without rounding; what it began with follows from other
+  // lines. Three digits are off by half a per cent at most.
   std::int64_t exact_step(std::int64_t stated, const DrawnBar& bar) {
     const auto contradicts = [&] {
       return std::abs(bar.step + *before_bar_ - stated) > stated / 200;

@@ -89,8 +89,8 @@ bool is_inspector_log(const std::string& file) {
   return file.ends_with(".log") && calibration::is_collective_file(file);
 }
 
-// The recordings in a folder, those of rank 10 behind those of rank 2, and of anything else the path
-// itself.
+// The recordings in a folder, those of rank 10 behind those of rank 2, and of anything else the
+// path itself.
 std::vector<std::string> recordings_of(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none) || file_of_checkpoint(path)) return {path};

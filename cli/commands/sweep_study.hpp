@@ -10,10 +10,10 @@
 namespace shardwright::cli {
 
 // Searches the best plan of each scenario of a study. Where the file that it writes has the rows
-// that an interrupted call found of the same share, it goes on after them. `shard`: "3/16", the third of 16 shares;
-// empty: all. `threads`: of a scenario that states none; empty: one for each core. Throws
-// InputError with the problems of the file, and those of its first scenario if all scenarios have
-// some.
+// that an interrupted call found of the same share, it goes on after them. `shard`: "3/16", the
+// third of 16 shares; empty: all. `threads`: of a scenario that states none; empty: one for each
+// core. Throws InputError with the problems of the file, and those of its first scenario if all
+// scenarios have some.
 ExitCode run_study(CommonOptions common, const std::string& file, const std::string& shard,
                    const std::string& threads);
 

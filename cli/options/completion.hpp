@@ -17,8 +17,8 @@ std::string bash_completion(const CLI::App& app);
 std::string zsh_completion(const CLI::App& app);
 
 // The names of a kind, one a line: "models", "clusters", "stacks", "runs", and "fields", which
-// --set takes, or "plan-fields", which it takes where a command states a plan. The scripts ask for them while they complete. Throws InputError if there is no such
-// kind.
+// --set takes, or "plan-fields", which it takes where a command states a plan. The scripts ask for
+// them while they complete. Throws InputError if there is no such kind.
 std::string names_text(const std::string& kind);
 
 }  // namespace shardwright::cli

@@ -58,8 +58,8 @@ class ProblemList {
   void add(std::string where, std::string found, Expected expected);
   // Adds the problems of `error`, which a part of the input has, with `prefix` before their places.
   void add_all(const std::string& prefix, const InputError& error);
-  // Reports later problems at `pointer` and below it at its member `key` and below that, because the
-  // readers see a document in which that member has taken the place of its object.
+  // Reports later problems at `pointer` and below it at its member `key` and below that, because
+  // the readers see a document in which that member has taken the place of its object.
   void add_level(const std::string& pointer, const std::string& key);
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }

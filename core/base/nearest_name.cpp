@@ -20,7 +20,8 @@ bool begin_alike(std::string_view a, std::string_view b) {
   return !a.empty() && !b.empty() && same_letter(a.front(), b.front());
 }
 
-// Levenshtein distance in which two neighbours that change places count once (optimal string alignment).
+// Levenshtein distance in which two neighbours that change places count once (optimal string
+// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> two_before, before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

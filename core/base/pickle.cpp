@@ -42,8 +42,8 @@ bool has_items(PickleKind kind) {
          kind == PickleKind::Dict || kind == PickleKind::Call;
 }
 
-// The machine of pickle without its calls. Each operation takes at least one byte of the stream and adds at
-// most one value, so that memory grows with the stream alone, whatever it says.
+// The machine of pickle without its calls. Each operation takes at least one byte of the stream and
+// adds at most one value, so that memory grows with the stream alone, whatever it says.
 class PickleMachine {
  public:
   PickleMachine(PickleStore& store, const std::string& source,
@@ -147,8 +147,8 @@ class PickleMachine {
     return items;
   }
 
-  // The items of the value on top, which is of that kind; objects that fill themselves are Calls, whose
-  // items are dropped.
+  // The items of the value on top, which is of that kind; objects that fill themselves are Calls,
+  // whose items are dropped.
   std::vector<Index>* items_of_top(PickleKind kind) {
     const Index top = pop();
     push(top);
@@ -249,8 +249,8 @@ class PickleMachine {
     push_real(value);
   }
 
-  // The text of a line in which backslashes and ends of lines are written by their numbers; it becomes shorter in its
-  // place. Other letters that are written so are left as they are.
+  // The text of a line in which backslashes and ends of lines are written by their numbers; it
+  // becomes shorter in its place. Other letters that are written so are left as they are.
   void push_escaped_line() {
     const std::string_view line = take_line();
     char* const begin = store_.bytes.data() + (line.data() - store_.bytes.data());

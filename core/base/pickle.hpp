@@ -1,8 +1,8 @@
 // Values in Python's pickle format, read without running anything.
 //
-// A pickle is a program for a machine that may import and call whatever it likes. This reader keeps what
-// such a program says as data: the name of a global stays a name, and a call stays the name of what would
-// be called, with its arguments. Protocols 0 to 5 are read,
+// A pickle is a program for a machine that may import and call whatever it likes. This reader keeps
+// what such a program says as data: the name of a global stays a name, and a call stays the name of
+// what would be called, with its arguments. Protocols 0 to 5 are read,
 // without the classes of Python 2.
 #pragma once
 
@@ -38,8 +38,8 @@ enum class PickleKind : std::uint8_t {
 
 struct PickleStore;
 
-// A value of a document, which has to live as long; cheap to copy. Values may be shared, and a list may hold
-// itself: whoever walks down has to stop at some depth.
+// A value of a document, which has to live as long; cheap to copy. Values may be shared, and a list
+// may hold itself: whoever walks down has to stop at some depth.
 class PickleValue {
  public:
   PickleValue(const PickleStore* store, std::uint32_t index) : store_(store), index_(index) {}
@@ -55,7 +55,8 @@ class PickleValue {
   // Of Text, Binary and Global.
   std::optional<std::string_view> text() const;
 
-  // The number of items; 0 of values without items. Those of a Dict are its keys and values in turn.
+  // The number of items; 0 of values without items. Those of a Dict are its keys and values in
+  // turn.
   std::size_t size() const;
   PickleValue item(std::size_t i) const;
   // The value of a Dict's key, of several the last one; of a Call that of its state.
@@ -73,9 +74,10 @@ struct PickleDocument {
   std::size_t end = 0;
 };
 
-// Reads the pickle at the start of `bytes`. `advanced` receives how far the reader is, now and then, and may throw to stop it. Throws
-// InputError, with the byte, where the stream breaks off, has an operation that does not exist, or takes
-// values that are not there. `source` names the file.
+// Reads the pickle at the start of `bytes`. `advanced` receives how far the reader is, now and
+// then, and may throw to stop it. Throws InputError, with the byte, where the stream breaks off,
+// has an operation that does not exist, or takes values that are not there. `source` names the
+// file.
 PickleDocument read_pickle(std::string bytes, const std::string& source,
                            const std::function<void(std::size_t byte)>& advanced = {});
 

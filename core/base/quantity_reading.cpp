@@ -29,8 +29,8 @@ constexpr std::array kByteUnits = {
     Unit{"MB", 1e6},        Unit{"GB", 1e9},           Unit{"TB", 1e12},
     Unit{"MiB", 1048576.0}, Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0},
 };
-// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"), the tokens of a run
-// by powers of ten.
+// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"), the
+// tokens of a run by powers of ten.
 constexpr std::array kCountUnits = {Unit{"k", 1024.0}, Unit{"K", 1024.0}, Unit{"M", 1048576.0},
                                     Unit{"B", 1e9}, Unit{"T", 1e12}};
 

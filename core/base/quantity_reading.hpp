@@ -14,7 +14,8 @@ std::optional<std::int64_t> parse_integer(std::string text);
 // Returns nothing for any other text, and for a fraction of one ("0.3k").
 std::optional<std::int64_t> parse_count(const std::string& text);
 
-// Reads a number of a run's tokens as "15T", "300B" or "500M", all decimal. Returns nothing as parse_count does.
+// Reads a number of a run's tokens as "15T", "300B" or "500M", all decimal. Returns nothing as
+// parse_count does.
 std::optional<std::int64_t> parse_tokens(const std::string& text);
 
 // Reads a percentage as a ratio ("80%" is 0.8), a size in bytes ("80GB", "64GiB"), or a rate in

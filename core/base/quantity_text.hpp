@@ -49,8 +49,8 @@ std::string format_percent(double ratio, int decimals = 1);
 // A relative change as percentage: "+3.2", "-0.5".
 std::string format_signed_percent(double ratio);
 
-// Writes this many significant digits and commas, never with an exponent from 1e-6 to 1e15: "1,234",
-// "12.3". Trailing zeros of the fraction are left out.
+// Writes this many significant digits and commas, never with an exponent from 1e-6 to 1e15:
+// "1,234", "12.3". Trailing zeros of the fraction are left out.
 std::string format_number(double value, int digits = 3);
 
 // Writes this many digits after the point: columns of such numbers compare at a glance.

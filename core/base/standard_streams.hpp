@@ -8,8 +8,8 @@ namespace shardwright {
 
 // Prepares the standard streams before anything is opened. A stream that the caller closed would
 // lend its number to the next file that is opened, and printed text would end up in there. Writing
-// to a pipe whose reader is gone would end the program (SIGPIPE); afterwards it is an error like any
-// other.
+// to a pipe whose reader is gone would end the program (SIGPIPE); afterwards it is an error like
+// any other.
 void prepare_standard_streams();
 
 // Writes a message and a line feed to standard error. A message that cannot be written (a full
@@ -20,7 +20,8 @@ void print_message(std::string_view message);
 // Writes without a line feed: the beginning of a line, or one that is drawn again and again.
 void write_to_stderr(std::string_view text);
 
-// Keeps what a thread would print, for a program that uses Shardwright as a library, while the object exists.
+// Keeps what a thread would print, for a program that uses Shardwright as a library, while the
+// object exists.
 class StreamCapture {
  public:
   StreamCapture();

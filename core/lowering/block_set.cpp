@@ -102,8 +102,8 @@ class PartBuilder {
   const LayerEnds& ends() const { return ends_; }
   const std::vector<TensorSpec>& tensors() const { return tensors_.tensors(); }
 
-  // Lets the next parts read gathered copies of these weights of the rank, with FSDP. A part without
-  // weights gathers nothing.
+  // Lets the next parts read gathered copies of these weights of the rank, with FSDP. A part
+  // without weights gathers nothing.
   void gather_parameters(const std::string& name, const PartParameters& parameters) {
     writer_.gathered.reset();
     if (!shards_parameters(writer_.model, writer_.plan) || parameters.weights() <= 0.0) return;

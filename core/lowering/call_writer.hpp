@@ -25,10 +25,11 @@ class CallWriter {
   // The calls to come are those of the next slot, or those behind the last slot.
   void begin_slot();
 
-  // Appends a call of a part's block, which follows the part before it: its entries wait for the ends
-  // of that one and for the ops that wait_for() named since.
+  // Appends a call of a part's block, which follows the part before it: its entries wait for the
+  // ends of that one and for the ops that wait_for() named since.
   void call_part(BlockId block, std::int32_t layer, const Slot& slot);
-  // Appends a call of a small block whose first op waits for `on`; returns the number of its last op.
+  // Appends a call of a small block whose first op waits for `on`; returns the number of its last
+  // op.
   std::uint32_t call_around(BlockId block, std::int32_t layer, const Slot& slot,
                             const std::vector<std::uint32_t>& on,
                             const std::vector<PartId>& covered = {});

@@ -59,8 +59,8 @@ void for_each_gather(const Bucket& bucket, Visit visit) {
   visit(ParameterGather{Group::ExpertShardInner, bucket.expert, "expert_parameters"});
 }
 
-// Fills buckets of `full` bytes with parts of the model in the order in which the first forward pass
-// needs them, and calls `visit(bucket, first, end)` for each with the range of its parts.
+// Fills buckets of `full` bytes with parts of the model in the order in which the first forward
+// pass needs them, and calls `visit(bucket, first, end)` for each with the range of its parts.
 template <class PartsOf, class Visit>
 void for_each_gathered_bucket(std::size_t parts, double full, PartsOf add_part, Visit visit) {
   Bucket bucket;
@@ -91,8 +91,8 @@ struct GradientReduction {
 
 // Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO
 // gradients are scattered over the ranks that share states, and then summed over the replicas of
-// these ranks. Replicas that make local steps keep their gradients; with parameter servers they push
-// them.
+// these ranks. Replicas that make local steps keep their gradients; with parameter servers they
+// push them.
 template <class Visit>
 void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
   const bool local = plan.replicas.local();
@@ -154,8 +154,8 @@ void for_each_local_exchange(const PartParameters& stage, const Plan& plan, Visi
   exchange(stage.expert / (splits ? expert_shards(plan) : 1.0), true, "expert_local_steps");
 }
 
-// Calls `visit(name, group, ops)` for what a stage does with parameter servers after it has pushed its
-// gradients: it waits for their step and pulls its parameters.
+// Calls `visit(name, group, ops)` for what a stage does with parameter servers after it has pushed
+// its gradients: it waits for their step and pulls its parameters.
 template <class Visit>
 void for_each_served(const PartParameters& stage, const Plan& plan, Visit visit) {
   if (!plan.replicas.has_servers()) return;
@@ -200,8 +200,8 @@ inline bool knows_gradient_norm(const Plan& plan) {
   return !plan.replicas.has_servers() || plan.replicas.stale();
 }
 
-// The all-reduces of the gradient norm, one fp32 number each. The norm is that of all parameters: over
-// the shards where the gradients are split, and over the tensor-parallel ranks and stages.
+// The all-reduces of the gradient norm, one fp32 number each. The norm is that of all parameters:
+// over the shards where the gradients are split, and over the tensor-parallel ranks and stages.
 inline constexpr double kNormBytes = 4.0;
 template <class Visit>
 void for_each_norm_reduction(const Plan& plan, Visit visit) {

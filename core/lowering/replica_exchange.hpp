@@ -34,7 +34,8 @@ class ExchangeOps {
   std::size_t count_ = 0;
 };
 
-// The replicas that agree: all ranks with the same parameters, or with ZeRO those with the same shard.
+// The replicas that agree: all ranks with the same parameters, or with ZeRO those with the same
+// shard.
 Group replica_group(const Plan& plan, bool experts);
 
 // Int8 has one fp32 scale for each block of so many elements, as 8-bit optimizers have (arXiv
@@ -63,8 +64,8 @@ ExchangeOps sum_over_replicas(const ReplicaAgreement& replicas, double elements,
 ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
                            std::int64_t members);
 
-// The step of parameter servers on so many parameters of a rank, and its pull of them in elements of
-// `pulled` bytes.
+// The step of parameter servers on so many parameters of a rank, and its pull of them in elements
+// of `pulled` bytes.
 ExchangeOps served_parameters(double elements, Bytes pulled);
 
 // True if the exchange is of changes since the last one, for which the parameters of then are kept.

@@ -95,8 +95,8 @@ void walk_slot(SlotPhase phase, const std::vector<ChunkPart<Part>>& parts, Shard
     return parts[phase == SlotPhase::Forward ? place : count - 1 - place];
   };
   const bool backward = hands_gradient_on(phase);
-  // Parameters are gathered in the order of their first use: a group runs again from its first layer
-  // on, which is at the last of its places.
+  // Parameters are gathered in the order of their first use: a group runs again from its first
+  // layer on, which is at the last of its places.
   const auto gathered_place = [&](std::size_t i) {
     const ChunkPart<Part>& part = part_at(i);
     const std::size_t from_last = part.group - 1 - part.in_group;

@@ -114,8 +114,8 @@ Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
 
 namespace {
 
-// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps as a
-// whole.
+// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps as
+// a whole.
 void add_exchange_memory(const PartParameters& parameters, const Plan& plan, const StackSpec& stack,
                          PersistentStates& memory) {
   const ReplicaAgreement& replicas = plan.replicas;

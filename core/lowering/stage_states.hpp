@@ -54,8 +54,8 @@ class PersistentStates {
   std::size_t count_ = 0;
 };
 
-// The bytes of what Adam keeps of a parameter. Its step reads the weight, too, where the master weight
-// is not all of it.
+// The bytes of what Adam keeps of a parameter. Its step reads the weight, too, where the master
+// weight is not all of it.
 struct AdamStates {
   Bytes master_weight, moments;
   bool reads_weight = false;

@@ -15,8 +15,8 @@ namespace shardwright {
 //   Gemm        forward (x) -> (y): y = x W^T + b
 //               backward by input (dy) -> (dx)
 //               backward by weight (dy, x) -> (): adds to the gradients of W and b
-//               Where a collective adds up the outputs of several ranks, b is meant once. One that reads
-//               what it writes adds to it. Those of experts multiply the rows of each expert.
+//               Where a collective adds up the outputs of several ranks, b is meant once. One that
+//               reads what it writes adds to it. Those of experts multiply the rows of each expert.
 //   Attention   (qkv) -> (out, statistics); a row holds the heads' queries, keys, values
 //               backward (qkv, out, statistics, dout) -> (dqkv)
 //   Norm        (x) -> (y)
@@ -68,7 +68,8 @@ enum class OpKind : std::uint8_t {
   Offload,
   // HostUpdateWork.
   HostOptimizer,
-  // The optimizer's step on parameter servers, for which the rank waits: MemoryWork of its parameters.
+  // The optimizer's step on parameter servers, for which the rank waits: MemoryWork of its
+  // parameters.
   ServerOptimizer,
   // CommunicationWork from here on.
   AllReduce,
@@ -291,11 +292,11 @@ struct CommunicationWork {
 // and writes: mostly states that a rank holds from step to step.
 enum class Payload : std::uint8_t {
   Tensors,
-  // Parameters of the parts that the call covers, or with FSDP of the call's part, into the tensor that
-  // the op writes.
+  // Parameters of the parts that the call covers, or with FSDP of the call's part, into the tensor
+  // that the op writes.
   Parameters,
-  // Gradients of the parts that the call covers, or with FSDP of the call's part, from the tensor that
-  // the op reads.
+  // Gradients of the parts that the call covers, or with FSDP of the call's part, from the tensor
+  // that the op reads.
   Gradients,
   // Gradients of parameters that each tensor-parallel rank holds whole and applies to its part of
   // the sequence (norms, router, latent attention's projections down), and of key/value heads that

@@ -1,5 +1,6 @@
-// The low-rank adapters of a model (LoRA, arXiv 2106.09685): a projection W gets a bypass B A, where A
-// has `rank` rows and B as many columns. The adapters are trained; everything else is frozen.
+// The low-rank adapters of a model (LoRA, arXiv 2106.09685): a projection W gets a bypass B A,
+// where A has `rank` rows and B as many columns. The adapters are trained; everything else is
+// frozen.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +42,11 @@ inline constexpr double kNf4Bytes = (4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0)) /
 
 // The parameters of a layer's adapters: "layers.3.attention.q_proj.lora_a.weight", then "lora_b".
 //
-// If the output of a projection is split over tensor-parallel ranks, each rank holds all of A and its
-// own rows of B; if its input is split, each rank holds its own columns of A and all of B (torchtitan,
-// components/lora.py). No adapter then needs a collective: what it adds joins the output, or the
-// gradient of the input, before the collective of its projection. The gradients of what all ranks
-// hold are added up at the end of the step.
+// If the output of a projection is split over tensor-parallel ranks, each rank holds all of A and
+// its own rows of B; if its input is split, each rank holds its own columns of A and all of B
+// (torchtitan, components/lora.py). No adapter then needs a collective: what it adds joins the
+// output, or the gradient of the input, before the collective of its projection. The gradients of
+// what all ranks hold are added up at the end of the step.
 std::vector<ParameterTensor> adapter_parameters(const ModelSpec& model, const Lora& lora,
                                                 std::int64_t layer);
 

@@ -68,8 +68,8 @@ struct CriticalBatchSpec {
   bool operator==(const CriticalBatchSpec&) const = default;
 };
 
-// A rule for the peak learning rate, which is told and not applied: coefficient * N^model_exponent *
-// D^data_exponent, and in proportion to batch^batch_exponent.
+// A rule for the peak learning rate, which is told and not applied: coefficient * N^model_exponent
+// * D^data_exponent, and in proportion to batch^batch_exponent.
 struct LearningRateSpec {
   double coefficient = 0.0;
   double model_exponent = 0.0, data_exponent = 0.0;

@@ -1,7 +1,7 @@
 // A cluster: accelerators in nodes, nodes on a fabric.
 //
-// Bandwidths are per direction. A profile names the source of each figure (`Provenance`), so that an
-// answer can count the estimates that it uses. Nothing here depends on a model or a plan. The
+// Bandwidths are per direction. A profile names the source of each figure (`Provenance`), so that
+// an answer can count the estimates that it uses. Nothing here depends on a model or a plan. The
 // meanings of the fields stand in the tables for files: accelerator_json.cpp, node_json.cpp,
 // fabric_json.cpp and cluster_json.cpp.
 #pragma once
@@ -249,7 +249,8 @@ struct PoolSpec {
   bool operator==(const PoolSpec&) const = default;
 };
 
-// The network between nodes of different pools. Zero stands for the figure of the pools' own network.
+// The network between nodes of different pools. Zero stands for the figure of the pools' own
+// network.
 struct PoolNetwork {
   BytesPerSecond bandwidth;
   Seconds latency;

@@ -29,7 +29,8 @@ class FieldWriter : public FieldVisitor {
   void visit_integer(const SpecField& field, std::int64_t& value, IntegerRange) override {
     put(field, value);
   }
-  // Zero says that there is no figure if the range excludes it, whatever source a former figure had.
+  // Zero says that there is no figure if the range excludes it, whatever source a former figure
+  // had.
   void visit_number(const SpecField& field, double& value, NumberRange range,
                     const char*) override {
     const bool absent = value == 0.0 && range.above_zero;

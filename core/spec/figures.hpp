@@ -23,13 +23,13 @@ inline constexpr const char* kGivenWithoutSource = "given without source";
 inline constexpr const char* kFilledIn = "filled in by Shardwright";
 
 // Returns the document with each figure replaced by its value. `sources` receives the provenance by
-// pointer relative to the document; problems are reported below `pointer`, the place of the document
-// in its file. A nested object with a "schema" is a document of its own and left as it is.
+// pointer relative to the document; problems are reported below `pointer`, the place of the
+// document in its file. A nested object with a "schema" is a document of its own and left as it is.
 nlohmann::json separate_figures(const nlohmann::json& document, const std::string& pointer,
                                 ProblemList& problems, Sources& sources);
 
-// Does the reverse: puts provenance around the values that `sources` names and appends the "sources"
-// map. Skips pointers that the document does not have.
+// Does the reverse: puts provenance around the values that `sources` names and appends the
+// "sources" map. Skips pointers that the document does not have.
 void attach_sources(nlohmann::ordered_json& document, const Sources& sources);
 
 // Adds a problem unless the document says that it is of this schema and of version 1.

@@ -63,8 +63,8 @@ void read_rotary_angles(ObjectReader& config, ModelSpec& model, double fallback)
 // Reads rms_norm_eps, layer_norm_epsilon or layer_norm_eps.
 double read_norm_epsilon(ObjectReader& config, double fallback);
 
-// The values that a configuration class fills in for missing keys. A size of 0: the key is required,
-// or for kv_heads equal to the heads, for head_dim hidden / heads.
+// The values that a configuration class fills in for missing keys. A size of 0: the key is
+// required, or for kv_heads equal to the heads, for head_dim hidden / heads.
 struct Defaults {
   std::int64_t max_seq_len = 2048;
   std::int64_t kv_heads = 0;

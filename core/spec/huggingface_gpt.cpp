@@ -124,8 +124,8 @@ ModelSpec read_falcon(ObjectReader& config) {
   if (config.boolean_or("alibi", false)) model.position = PositionKind::Alibi;
   model.dropout = config.number_or("hidden_dropout", 0.0, kRatioOrZero);
 
-  // The second Falcon architecture has grouped queries and, unless the file says otherwise, a norm for each
-  // of the two parallel blocks; the first has one key-value head and one norm for both.
+  // The second Falcon architecture has grouped queries and, unless the file says otherwise, a norm
+  // for each of the two parallel blocks; the first has one key-value head and one norm for both.
   const bool new_architecture = config.boolean_or("new_decoder_architecture", false);
   const bool multi_query = config.boolean_or("multi_query", true);
   const std::int64_t kv_heads =

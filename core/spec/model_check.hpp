@@ -9,8 +9,8 @@
 
 namespace shardwright {
 
-// Maps the pointer of a field in our own format ("/attention/kv_heads") to that in the file that was
-// read.
+// Maps the pointer of a field in our own format ("/attention/kv_heads") to that in the file that
+// was read.
 using FieldPointer = std::function<std::string(const std::string&)>;
 
 // Adds a problem for each rule that `model` breaks: kv_heads divides heads, top_k is at most

@@ -37,8 +37,8 @@ inline ServerNodes server_nodes(const Plan& plan, const ClusterSpec& cluster) {
   return nodes;
 }
 
-// Bytes that the servers hold of each parameter together: weights and both moments in fp32, the copy
-// that replicas pull if it has fewer bits, and the gradient's sum, or what they receive of it.
+// Bytes that the servers hold of each parameter together: weights and both moments in fp32, the
+// copy that replicas pull if it has fewer bits, and the gradient's sum, or what they receive of it.
 inline Bytes server_state_bytes(const Plan& plan) {
   constexpr Bytes kFp32States = Bytes(16.0);
   const Bytes pulled = storage_bytes(plan.precision);

@@ -46,8 +46,8 @@ constexpr auto enum_names(RecomputeModule) {
 }
 using RecomputeModuleSet = EnumSet<RecomputeModule>;
 
-// The modules whose inputs alone may wait on the host: those of Megatron Core's --offload-modules that
-// are no input of a layer and need no fused experts.
+// The modules whose inputs alone may wait on the host: those of Megatron Core's --offload-modules
+// that are no input of a layer and need no fused experts.
 enum class OffloadModule : std::uint8_t {
   QkvLinear,            // the projections of queries, keys and values, with MLA's bottlenecks
   CoreAttention,        // scores, softmax and context, or the fused kernel
@@ -187,8 +187,8 @@ constexpr auto enum_names(ReplicaCompression) {
 
 struct ReplicaAgreement {
   ReplicaSync sync = ReplicaSync::AllReduce;
-  // The steps that a replica makes by itself. The outer Nesterov optimizer's learning rate and momentum
-  // default to those that DiLoCo found (arXiv 2311.08105, section 3.1).
+  // The steps that a replica makes by itself. The outer Nesterov optimizer's learning rate and
+  // momentum default to those that DiLoCo found (arXiv 2311.08105, section 3.1).
   std::int64_t inner_steps = 1;
   OuterOptimizer outer = OuterOptimizer::Average;
   double outer_learning_rate = 0.7;

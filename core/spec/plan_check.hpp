@@ -169,8 +169,8 @@ std::vector<std::string> unsupported_by(const StackSpec& stack, const ModelSpec&
 // sentence that begins with the stack's name: "trains no adapters …". Empty if it trains them.
 std::string adapters_refused_by(const StackSpec& stack, const ModelSpec& model, const Lora& lora);
 
-// The layers fewer that the first and the last chunk of a split have under LayerSplits::FewerAtEnds;
-// none if it is no such split.
+// The layers fewer that the first and the last chunk of a split have under
+// LayerSplits::FewerAtEnds; none if it is no such split.
 struct FewerLayers {
   std::int64_t first = 0, last = 0;
 

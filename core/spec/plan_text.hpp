@@ -24,7 +24,8 @@ std::string recompute_text(const Plan& plan);
 // layers" (of a chunk), "34 % of activations"; empty if none do.
 std::string offloaded_activations_text(const Plan& plan);
 
-// "LoRA of rank 16", "LoRA of rank 16 on q, v over NF4 weights"; empty if all parameters are trained.
+// "LoRA of rank 16", "LoRA of rank 16 on q, v over NF4 weights"; empty if all parameters are
+// trained.
 std::string lora_text(const Plan& plan);
 
 // How replicas agree: "local steps of 500 with Nesterov, int8", "gradients in powersgd of rank 4",

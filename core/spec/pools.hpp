@@ -35,15 +35,15 @@ ClusterSpec stage_cluster(const ClusterSpec& cluster, const Plan& plan, std::int
 // The names of all pools, the first pool's before the others.
 std::vector<std::string> names_of_pools(const ClusterSpec& cluster);
 
-// The ranks before those of a pool have to be a multiple of this, so that its groups lie on scale-up
-// domains as they would without the other pools.
+// The ranks before those of a pool have to be a multiple of this, so that its groups lie on
+// scale-up domains as they would without the other pools.
 std::int64_t ranks_per_domain(const NodeSpec& node);
 
 // The peak in the plan's format of a rank, as the mean over the stages.
 FlopPerSecond mean_peak(const ClusterSpec& cluster, const Plan& plan);
 
-// True if all stages of the plan lie on nodes of one kind, on one kind of fabric, and no link between
-// pools is said to be slower.
+// True if all stages of the plan lie on nodes of one kind, on one kind of fabric, and no link
+// between pools is said to be slower.
 bool alike_links(const ClusterSpec& cluster, const Plan& plan);
 
 // Throws InputError if the plan names pools, for commands that would take all stages to lie on the

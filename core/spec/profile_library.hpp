@@ -1,7 +1,7 @@
 // The profiles that Shardwright ships, found by name, and users' own, found by path.
 //
-// Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks,runs}/NAME.json` of the
-// data directory. A name that none has is an InputError with a "did you mean".
+// Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks,runs}/NAME.json`
+// of the data directory. A name that none has is an InputError with a "did you mean".
 #pragma once
 
 #include <optional>
@@ -39,8 +39,8 @@ const std::vector<StackSpec>& shipped_stack_specs();
 // The shipped accelerator of this name or alias; the name that CUDA gives a device is one.
 std::optional<std::string> find_accelerator(const std::string& name);
 
-// The shipped stack whose profile states the member at `pointer` ("/host/launch_s") for the stack of
-// this name: the stack itself, or one that its profile is a patch on. A name that is not shipped
+// The shipped stack whose profile states the member at `pointer` ("/host/launch_s") for the stack
+// of this name: the stack itself, or one that its profile is a patch on. A name that is not shipped
 // comes back as it is.
 std::string stack_that_states(const std::string& name, const std::string& pointer);
 

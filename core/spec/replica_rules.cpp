@@ -72,7 +72,8 @@ Gap gap_of_server_nodes(const PlanSubject& s) {
   return host > Bytes() && server_memory_needed(s) > host ? Gap::ServerMemory : Gap::None;
 }
 
-// Servers keep the states of the optimizer in fp32. A replica that pushes by itself is one rank's data.
+// Servers keep the states of the optimizer in fp32. A replica that pushes by itself is one rank's
+// data.
 Gap gap_of_servers(const PlanSubject& s) {
   const Plan& plan = s.plan;
   if (plan.zero_stage != 0) return Gap::ServerSharding;

@@ -38,16 +38,16 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
 // The same from a file, or from standard input if the name is "-".
 Scenario load_scenario(const std::string& file_or_dash);
 
-// The same for commands that take all stages to lie on the cluster's first pool: a plan with stages on
-// pools is a problem.
+// The same for commands that take all stages to lie on the cluster's first pool: a plan with stages
+// on pools is a problem.
 Scenario load_scenario_of_one_pool(const std::string& file_or_dash);
 
 // Model, cluster and stack alone, from an object that holds them as a plan file does. Problems join
 // those of the object.
 void read_parts(ObjectReader& object, Scenario& scenario);
 
-// The values of fields that a document leaves out: what model and stack usually have (read_plan_of), or
-// the defaults of `Plan`, for a document that states all that its source does.
+// The values of fields that a document leaves out: what model and stack usually have
+// (read_plan_of), or the defaults of `Plan`, for a document that states all that its source does.
 enum class LeftOut : std::uint8_t { AsUsual, AsDefault };
 
 // Model, cluster, stack and plan of an object that holds nothing else that was not read before.

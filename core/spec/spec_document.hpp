@@ -1,4 +1,5 @@
-// Models, clusters, stacks, run profiles and batch profiles as plan files, measurements and the command line give them.
+// Models, clusters, stacks, run profiles and batch profiles as plan files, measurements and the
+// command line give them.
 //
 // Each of them may be the name of a shipped one, a whole document, or a patch: an object whose
 // "base" names a shipped document, with a JSON merge patch (RFC 7396) on it as its other members:
@@ -34,8 +35,8 @@ nlohmann::json patch_at(std::string_view path, nlohmann::json value);
 // True for objects with a "base".
 bool is_patch(const nlohmann::json& given);
 
-// The self-contained document of a shipped model, cluster, stack or run profile. Throws InputError, with the
-// nearest name, if none has this name.
+// The self-contained document of a shipped model, cluster, stack or run profile. Throws InputError,
+// with the nearest name, if none has this name.
 const nlohmann::json& shipped_document(SpecKind kind, const std::string& name);
 
 // The whole document that a name, a patch or a document stands for; anything else stays as it is,

@@ -169,8 +169,8 @@ std::string say_embedding(const Pair& p) {
                      p.model.tied_embeddings ? "tied embeddings" : "multi-token prediction");
 }
 
-// True if the chunks are the even split of `layers` with so many fewer at the ends, the first chunks
-// taking the remainder.
+// True if the chunks are the even split of `layers` with so many fewer at the ends, the first
+// chunks taking the remainder.
 bool splits_as(const std::vector<std::int64_t>& counts, std::int64_t layers, FewerLayers fewer) {
   const auto chunks = static_cast<std::int64_t>(counts.size());
   const std::int64_t units = layers + fewer.first + fewer.last;

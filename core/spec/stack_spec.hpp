@@ -140,8 +140,9 @@ struct StackMemory {
 // The ways in which a framework splits the layers over the chunks of a pipeline.
 enum class LayerSplits : std::uint8_t {
   Any,
-  // Evenly, the first chunks taking the remainder, with up to kMostFewerLayers fewer in the first and
-  // in the last chunk; more than two chunks of a rank follow from the layers of one (torchtitan).
+  // Evenly, the first chunks taking the remainder, with up to kMostFewerLayers fewer in the first
+  // and in the last chunk; more than two chunks of a rank follow from the layers of one
+  // (torchtitan).
   FewerAtEnds,
 };
 constexpr auto enum_names(LayerSplits) {

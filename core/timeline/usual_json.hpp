@@ -1,5 +1,5 @@
-// Strict reading of JSON by simdjson, for the readers of the usual form alone: this header is heavy. The
-// first thing that they do not expect ends the reading.
+// Strict reading of JSON by simdjson, for the readers of the usual form alone: this header is
+// heavy. The first thing that they do not expect ends the reading.
 #pragma once
 
 #include <simdjson.h>

@@ -19,7 +19,8 @@ struct StoredPlace {
   std::int64_t row_stride = 1, column_stride = 1;
 };
 
-// Models that are neither a Llama nor a GPT-2, and those with experts, keep the names of parameter_tensors.
+// Models that are neither a Llama nor a GPT-2, and those with experts, keep the names of
+// parameter_tensors.
 StoredPlace stored_place(const ModelSpec& model, const ParameterTensor& parameter);
 
 // Returns the tensors of a checkpoint of the model.

@@ -67,13 +67,13 @@ std::string new_token();
 // Peers that have connected to a listening socket and have not authenticated themselves yet.
 //
 // One thread serves all of them, and none delays another. A peer that does not authenticate itself
-// in time is disconnected. When there are too many, so is the oldest one of the address that has the
-// most, so that a host that floods the port evicts peers of its own. Nothing is read beyond the
+// in time is disconnected. When there are too many, so is the oldest one of the address that has
+// the most, so that a host that floods the port evicts peers of its own. Nothing is read beyond the
 // greeting.
 class UnauthenticatedPeers {
  public:
-  // Receives the socket of a peer whose greeting is complete, the challenge that it was sent, and the
-  // greeting.
+  // Receives the socket of a peer whose greeting is complete, the challenge that it was sent, and
+  // the greeting.
   using Greeted =
       std::function<void(Socket peer, const std::string& challenge, const std::string& greeting)>;
 

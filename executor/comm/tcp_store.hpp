@@ -1,9 +1,9 @@
 // Key-value stores through which the ranks of a run find each other.
 //
-// One process serves a store over TCP to all others. Client and server first prove to each other that
-// they know the run's secret token (executor/comm/token_proof.hpp). Until then a client gets no thread
-// and no answer, and it is disconnected after a timeout. The server listens only at the given address.
-// What follows is neither encrypted nor signed.
+// One process serves a store over TCP to all others. Client and server first prove to each other
+// that they know the run's secret token (executor/comm/token_proof.hpp). Until then a client gets
+// no thread and no answer, and it is disconnected after a timeout. The server listens only at the
+// given address. What follows is neither encrypted nor signed.
 #pragma once
 
 #include <atomic>

@@ -34,13 +34,13 @@ struct Batch {
 };
 
 // Sample i consists of the tokens from i * seq_len on and the one token after them. The samples of
-// a step are the same under every plan with the same batch size and sequence length. The last samples may be
-// held out from training, for validation.
+// a step are the same under every plan with the same batch size and sequence length. The last
+// samples may be held out from training, for validation.
 class BatchLoader {
  public:
-  // `held_out` is their share of all samples, from 0 up to below 1. Throws InputError if the corpus is shorter than one
-  // sample, or if samples are held out and they, or the rest, are less than one. The file must outlive
-  // the loader.
+  // `held_out` is their share of all samples, from 0 up to below 1. Throws InputError if the corpus
+  // is shorter than one sample, or if samples are held out and they, or the rest, are less than
+  // one. The file must outlive the loader.
   BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary, std::uint64_t seed,
               double held_out = 0.0);
 
@@ -48,7 +48,8 @@ class BatchLoader {
   // rank's part. Throws InputError with the position of a token that is not in the vocabulary.
   Batch load(std::uint64_t first_sample, std::int64_t data_rank,
              std::int64_t context_rank = 0) const;
-  // The batches of the plan's size among the samples held out, and one of them. Throws as `load` does.
+  // The batches of the plan's size among the samples held out, and one of them. Throws as `load`
+  // does.
   std::uint64_t held_out_batches() const;
   Batch load_held_out(std::uint64_t batch, std::int64_t data_rank,
                       std::int64_t context_rank = 0) const;

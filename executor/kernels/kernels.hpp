@@ -220,10 +220,10 @@ class Kernels {
   // Copies within the device.
   virtual void copy(void* to, const void* from, std::size_t bytes, Queue queue) = 0;
 
-  // Context parallelism, which `check_executable` admits on CPUs alone: attention for the queries of a
-  // part of each sequence and the keys and values of all of it. `gathered` holds a row of keys and
-  // values per token, the tokens of one context-parallel rank after those of another. `dq` [rows,
-  // queries of all heads]; `dgathered` is like `gathered`.
+  // Context parallelism, which `check_executable` admits on CPUs alone: attention for the queries
+  // of a part of each sequence and the keys and values of all of it. `gathered` holds a row of keys
+  // and values per token, the tokens of one context-parallel rank after those of another. `dq`
+  // [rows, queries of all heads]; `dgathered` is like `gathered`.
   virtual void context_attention(const AttentionWork& /*work*/, SequencePart /*part*/,
                                  const void* /*qkv*/, const void* /*gathered*/, void* /*out*/,
                                  void* /*statistics*/, Queue /*queue*/) {
@@ -236,8 +236,8 @@ class Kernels {
                                           Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
-  // Copies the first `columns` of rows of activations within the device; widths are those of a row in
-  // elements.
+  // Copies the first `columns` of rows of activations within the device; widths are those of a row
+  // in elements.
   virtual void copy_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
                             std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
                             Queue /*queue*/) {
@@ -246,8 +246,8 @@ class Kernels {
 
   // Mixtures of experts, which `check_executable` admits on CPUs alone.
   //
-  // Turns logits [tokens, experts] into probabilities, and sets the experts of each token [tokens, top_k],
-  // the likeliest first, in host memory, and their weights.
+  // Turns logits [tokens, experts] into probabilities, and sets the experts of each token [tokens,
+  // top_k], the likeliest first, in host memory, and their weights.
   virtual void choose_experts(const RouterShape& /*shape*/, void* /*scores*/,
                               std::int32_t* /*chosen*/, void* /*weights*/, Queue /*queue*/) {
     refuse_experts();
@@ -265,15 +265,15 @@ class Kernels {
                            const void* /*from*/, void* /*to*/, Queue /*queue*/) {
     refuse_experts();
   }
-  // Row i of `to` is the sum of the rows index[i * each], ..., index[i * each + each - 1] of `from`,
-  // without those of -1, plus row i of `addend` unless that is null.
+  // Row i of `to` is the sum of the rows index[i * each], ..., index[i * each + each - 1] of
+  // `from`, without those of -1, plus row i of `addend` unless that is null.
   virtual void sum_rows(std::int64_t /*width*/, std::int64_t /*each*/,
                         std::span<const std::int32_t> /*index*/, const void* /*from*/,
                         const void* /*addend*/, void* /*to*/, Queue /*queue*/) {
     refuse_experts();
   }
-  // y = x W^T with the expert's matrices. `weights` are the places of the first expert's matrices; those
-  // of the further experts follow behind each.
+  // y = x W^T with the expert's matrices. `weights` are the places of the first expert's matrices;
+  // those of the further experts follow behind each.
   virtual void expert_product(const ExpertProductShape& /*shape*/, const void* /*x*/,
                               std::span<const void* const> /*weights*/, void* /*y*/,
                               Queue /*queue*/) {
@@ -300,7 +300,8 @@ class Kernels {
                              const void* /*b*/, void* /*products*/, Queue /*queue*/) {
     refuse_experts();
   }
-  // Row i of `out` is row i of `in` times the logistic function of gate[i] (Qwen2-MoE's shared experts).
+  // Row i of `out` is row i of `in` times the logistic function of gate[i] (Qwen2-MoE's shared
+  // experts).
   virtual void gate_rows(std::int64_t /*rows*/, std::int64_t /*width*/, const void* /*in*/,
                          const void* /*gate*/, void* /*out*/, Queue /*queue*/) {
     refuse_experts();

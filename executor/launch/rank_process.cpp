@@ -274,7 +274,8 @@ class RankRun {
     }
     text +=
         fmt::format("; the loss is {}, the gradient norm {}", report.loss, report.gradient_norm);
-    // The first rank that fails ends the others, so all wait here until the one with the cause has said it.
+    // The first rank that fails ends the others, so all wait here until the one with the cause has
+    // said it.
     if (origin == rank_) log_error(fmt::format("{}: {}", name_of_rank(rank_), text));
     trainer_.sum_over_world(0.0);
     if (origin == rank_) throw ReportedElsewhere(text);

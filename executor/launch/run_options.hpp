@@ -38,15 +38,15 @@ struct RunOptions {
   std::int64_t keep_checkpoints = 2;
   // Checkpoints are written while training continues.
   bool async_checkpoints = false;
-  // The run ends after this step with a checkpoint, although the learning rate follows all steps; 0:
-  // it trains all of them.
+  // The run ends after this step with a checkpoint, although the learning rate follows all steps;
+  // 0: it trains all of them.
   std::int64_t stop_after = 0;
   // The batch is the plan's, or doubles as the gradient noise scale grows, up to `most_batch`
   // sequences.
   std::string global_batch = "plan";
   std::int64_t most_batch = 0;
-  // The share of the sequences that is held out from training, the steps between two validations on them (0: only after the
-  // last step), and the batches of each.
+  // The share of the sequences that is held out from training, the steps between two validations on
+  // them (0: only after the last step), and the batches of each.
   double validation_ratio = 0.0;
   std::int64_t validate_every = 0, validation_batches = 8;
   // Initial weights; empty stands for random ones.

@@ -14,8 +14,8 @@ namespace shardwright::executor {
 void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack, bool on_gpu,
                       const std::string& source);
 
-// Throws InputError if a run that keeps or reads checkpoints would lose what its replicas keep between
-// exchanges.
+// Throws InputError if a run that keeps or reads checkpoints would lose what its replicas keep
+// between exchanges.
 void check_checkpoints(const Plan& plan, bool keeps);
 
 // Throws InputError if the ranks cannot compute this weight's loss (TrainingOptions::balance_loss).

@@ -1,9 +1,10 @@
 // Mixtures of experts: the router, the moves of tokens to experts and back, and the experts.
 //
-// A token's output is the sum of its experts' outputs, each times the expert's share in the token. The
-// shares travel with the tokens, and the output of the experts' activation function is multiplied by
-// them, as in Megatron Core (weighted_bias_swiglu in megatron/core/fusions/fused_bias_swiglu.py): so the
-// gradients of the shares follow from what the experts keep anyway, and travel back with the tokens'.
+// A token's output is the sum of its experts' outputs, each times the expert's share in the token.
+// The shares travel with the tokens, and the output of the experts' activation function is
+// multiplied by them, as in Megatron Core (weighted_bias_swiglu in
+// megatron/core/fusions/fused_bias_swiglu.py): so the gradients of the shares follow from what the
+// experts keep anyway, and travel back with the tokens'.
 #include <variant>
 
 #include "core/base/error.hpp"
@@ -43,7 +44,8 @@ void OpRunner::find_expert_rows() {
       if (op.phase != Phase::BackwardWeight) expert_results_.insert(op.writes.front().tensor);
     }
   }
-  // What lies beyond the gathers of the ranks that split the experts, then what lies beyond the exchange.
+  // What lies beyond the gathers of the ranks that split the experts, then what lies beyond the
+  // exchange.
   const auto mark = [&](Group group, std::set<TensorId>& beyond) {
     for (const Block& block : program_.blocks) {
       for (const Op& op : block.ops) {
@@ -136,13 +138,14 @@ std::vector<double> OpRunner::shares_on_host(const ExpertRouting& routing) {
   return {shares.begin(), shares.end()};
 }
 
-// The gradient by probability, [sequences, experts], of the loss that balances experts, of which each
-// sequence of n tokens has one (DeepSeek-V2, arXiv 2405.04434, equations 23 to 25):
+// The gradient by probability, [sequences, experts], of the loss that balances experts, of which
+// each sequence of n tokens has one (DeepSeek-V2, arXiv 2405.04434, equations 23 to 25):
 //
-//   weight * E * sum over experts of f P,   f = choices of the expert / (k n),   P = mean probability
+//   weight * E * sum over experts of f P,   f = choices of the expert / (k n),   P = mean
+//   probability
 //
-// The mean over the sequences of the batch counts. Where the loss is that of a sequence, it is the same
-// under every plan.
+// The mean over the sequences of the batch counts. Where the loss is that of a sequence, it is the
+// same under every plan.
 std::vector<double> OpRunner::balance_gradient(const ExpertRouting& routing, double weight) const {
   if (weight == 0.0) return {};
   const auto experts = static_cast<std::size_t>(model_.moe->experts);
@@ -260,8 +263,9 @@ void OpRunner::exchange_rows(const BoundOp& bound, Communicator& group) {
   }
 }
 
-// To the experts and, backward, to their outputs' gradients; or back. Forward the numbers of rows go ahead
-// and the shares follow; backward the gradients of the shares return with those of the rows.
+// To the experts and, backward, to their outputs' gradients; or back. Forward the numbers of rows
+// go ahead and the shares follow; backward the gradients of the shares return with those of the
+// rows.
 void OpRunner::exchange_sent_rows(const BoundOp& bound, Communicator& group) {
   ExpertRouting& routing = routing_of(bound);
   const bool to_experts = sent_rows_.contains(bound.op->reads.front().tensor);
@@ -318,8 +322,8 @@ void OpRunner::unsort_share_gradients(ExpertRouting& routing, Queue queue) {
   routing.row_share_gradients = arrived;
 }
 
-// Between ranks that split the same experts. Without an exchange before it no op of the program sorts what
-// they gather.
+// Between ranks that split the same experts. Without an exchange before it no op of the program
+// sorts what they gather.
 void OpRunner::gather_split_rows(const BoundOp& bound, Communicator& group) {
   ExpertRouting& routing = routing_of(bound);
   const auto ranks = static_cast<std::size_t>(group.size());

@@ -113,8 +113,9 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
-  // The gradient of a norm's weight or bias (or of another parameter that sees the rank's own tokens
-  // alone), as far as the rank holds it: its place in a unit and in the buffer that carries them all.
+  // The gradient of a norm's weight or bias (or of another parameter that sees the rank's own
+  // tokens alone), as far as the rank holds it: its place in a unit and in the buffer that carries
+  // them all.
   struct NormGradient {
     std::size_t unit = 0, offset = 0, elements = 0, in_buffer = 0;
   };
@@ -133,12 +134,13 @@ class OpRunner {
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
-  // The applied weights and their gradients where the op has them: with FSDP in the gathered copy that
-  // it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null without those.
+  // The applied weights and their gradients where the op has them: with FSDP in the gathered copy
+  // that it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null
+  // without those.
   void* applied(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
-  // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one after
-  // another in a buffer; returns its elements.
+  // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one
+  // after another in a buffer; returns its elements.
   std::size_t place_norms(std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
                           const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
@@ -228,26 +230,27 @@ class OpRunner {
   const Program& program_;
   ShardShape shape_;
   RankCoordinates place_;
-  // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the first
-  // layer's number.
+  // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the
+  // first layer's number.
   std::set<TensorId> of_embedding_;
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
   ReplicaExchange exchange_;
   ServerLinks& servers_;
-  // Tensors of rows that the rank's experts work on, with the elements of a row; those that products of
-  // experts write; and tensors of rows that the rank sends or gets back, or receives before the ranks that
-  // split the experts gather them.
+  // Tensors of rows that the rank's experts work on, with the elements of a row; those that
+  // products of experts write; and tensors of rows that the rank sends or gets back, or receives
+  // before the ranks that split the experts gather them.
   std::map<TensorId, std::int64_t> expert_rows_;
   std::set<TensorId> expert_results_, sent_rows_, received_rows_;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
-  // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their elements.
+  // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their
+  // elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
-  // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums until
-  // the next reduction of their part.
+  // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums
+  // until the next reduction of their part.
   std::vector<NormGradient> unsharded_norms_;
   std::shared_ptr<void> norm_sums_;
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the

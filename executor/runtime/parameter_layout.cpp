@@ -43,8 +43,8 @@ ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const L
   return slice;
 }
 
-// The matrices of the rank's experts, stacked as one matrix. Where each is split by rows, the parts are a
-// slice each.
+// The matrices of the rank's experts, stacked as one matrix. Where each is split by rows, the parts
+// are a slice each.
 std::vector<ParameterSlice> expert_slices(const ParameterTensor& tensor, const Plan& plan,
                                           const LayoutPlace& place) {
   const std::int64_t experts = tensor.shape[0] / plan.ep, outputs = tensor.shape[1];

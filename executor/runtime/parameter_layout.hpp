@@ -1,9 +1,10 @@
 // The layout of a rank's parameters: which part of each it holds, and its place in memory.
 //
-// Parameters are grouped into units: one for each layer, for its experts, for the head, and for the token
-// embedding. ZeRO splits units: rank r of the shard group owns the r-th of `shards` equal parts. The
-// token embedding is a unit of its own, so that the first and last stage split a tied one alike; experts
-// are, because other ranks hold the same ones than hold the same rest of the layer.
+// Parameters are grouped into units: one for each layer, for its experts, for the head, and for the
+// token embedding. ZeRO splits units: rank r of the shard group owns the r-th of `shards` equal
+// parts. The token embedding is a unit of its own, so that the first and last stage split a tied
+// one alike; experts are, because other ranks hold the same ones than hold the same rest of the
+// layer.
 #pragma once
 
 #include <cstddef>

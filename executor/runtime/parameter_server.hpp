@@ -1,15 +1,15 @@
-// A parameter server: the process that holds a part of all parameters with the optimizer's states, adds
-// up or applies the gradients that replicas push, and hands out parameters. On CPUs alone.
+// A parameter server: the process that holds a part of all parameters with the optimizer's states,
+// adds up or applies the gradients that replicas push, and hands out parameters. On CPUs alone.
 //
-// Each replica has a connection of its own to each server, and the server a thread for each connection.
-// A request goes before its data:
+// Each replica has a connection of its own to each server, and the server a thread for each
+// connection. A request goes before its data:
 //
 //   Push     a unit's gradients follow; of a synchronous server they add to the sum
 //   Squares  synchronous: waits until all replicas have pushed; the sum's squares come back
 //   Update   Adam's step on the sum, once for all replicas, or on what this replica has pushed;
 //            the replica's UpdateCounts come back
-//   Pull     all weights come back; with a bound of staleness, once the replica may begin its next step
-//   Set      weights and moments follow, and an empty answer comes back
+//   Pull     all weights come back; with a bound of staleness, once the replica may begin its next
+//   step Set      weights and moments follow, and an empty answer comes back
 //   Get      weights and moments come back
 //   Leave    the replica makes no further steps
 #pragma once
@@ -98,8 +98,8 @@ class ParameterServer {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<std::string> failure_;
-  // Synchronous: replicas that have pushed all of this step, complete sums, those that were applied, and the
-  // squares of the last one.
+  // Synchronous: replicas that have pushed all of this step, complete sums, those that were
+  // applied, and the squares of the last one.
   std::size_t arrived_ = 0;
   std::int64_t sums_ = 0, applied_ = 0;
   double squares_ = 0.0;

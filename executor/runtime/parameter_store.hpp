@@ -71,7 +71,8 @@ class ParameterStore {
   void write(OptimizerArray which, std::size_t unit, std::size_t first,
              std::span<const float> values);
 
-  // AdamW's step on a range of a slice that this rank updates. `squares`: the sum of squares of all gradients.
+  // AdamW's step on a range of a slice that this rank updates. `squares`: the sum of squares of all
+  // gradients.
   void apply_adam(std::size_t unit, const ParameterSlice& slice, ElementRange range, AdamStep step,
                   const double* squares, Queue queue);
   void zero_gradients(Queue queue);

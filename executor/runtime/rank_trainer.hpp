@@ -56,13 +56,13 @@ struct StepReport {
   std::optional<double> small_batch_squares;
   // Mean over samples that are held out from training, after the step; only after some steps.
   std::optional<double> validation_loss;
-  // Only replicas that push to parameter servers without an agreement in each step have it. Their loss is that
-  // of this replica's part of the batch.
+  // Only replicas that push to parameter servers without an agreement in each step have it. Their
+  // loss is that of this replica's part of the batch.
   std::optional<UpdateCounts> update;
 };
 
-// True if a rank's gradient over its own part of the batch is complete before the reduction, and there is
-// another one to compare it with: steps then report small_batch_squares.
+// True if a rank's gradient over its own part of the batch is complete before the reduction, and
+// there is another one to compare it with: steps then report small_batch_squares.
 bool knows_own_gradients(const ModelSpec& model, const Program& program);
 
 class RankTrainer {
@@ -77,8 +77,9 @@ class RankTrainer {
   // CommunicationError.
   StepReport step(std::int64_t step, const Batch& batch, StepRecorder* recorder = nullptr);
 
-  // Returns the mean loss of a batch, which changes no parameters. It takes as long as a step, because it runs the
-  // same program. All ranks call it, of plans whose replicas agree in each step. Throws as `step` does.
+  // Returns the mean loss of a batch, which changes no parameters. It takes as long as a step,
+  // because it runs the same program. All ranks call it, of plans whose replicas agree in each
+  // step. Throws as `step` does.
   double validation_loss(const Batch& batch);
 
   // Repeats a step whose loss or gradient norm was not finite, and which therefore changed no
@@ -94,12 +95,13 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
-  // Bytes of what replicas exchanged compressed, after local steps or with parameter servers since the start.
+  // Bytes of what replicas exchanged compressed, after local steps or with parameter servers since
+  // the start.
   double exchanged_bytes() const {
     return ops_.exchange().carried_bytes() + servers_.carried_bytes();
   }
-  // Takes the states of parameter servers, if there are any, into those of the first replica, before they are
-  // saved. All ranks call it.
+  // Takes the states of parameter servers, if there are any, into those of the first replica,
+  // before they are saved. All ranks call it.
   void collect_states();
   std::string last_op() const { return runner_.last_op(); }
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }

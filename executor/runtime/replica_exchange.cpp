@@ -283,7 +283,8 @@ void ReplicaExchange::restore() {
       const std::vector<float>& q = q_.at({units_.begin(), units_.end()});
       std::vector<float> sum(values_.size());
       multiply_back(p_, q, rows, columns, sum);
-      // What is left is that of the mean, so that the members' residuals add up to what the sum lacks.
+      // What is left is that of the mean, so that the members' residuals add up to what the sum
+      // lacks.
       const float share = 1.0F / static_cast<float>(members_);
       std::size_t place = 0;
       for (const std::size_t unit : units_) {

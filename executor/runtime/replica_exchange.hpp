@@ -1,5 +1,5 @@
-// The exchange between replicas that send compressed gradients, or make local steps, on CPUs: one op
-// after another, as core/lowering/replica_exchange.hpp lists them.
+// The exchange between replicas that send compressed gradients, or make local steps, on CPUs: one
+// op after another, as core/lowering/replica_exchange.hpp lists them.
 #pragma once
 
 #include <cstddef>

@@ -70,7 +70,8 @@ void ServerLinks::run(const BoundOp& bound, std::span<const std::size_t> units, 
   }
 }
 
-// A gradient is a replica's addend of the mean over the whole batch. Alone it is that over its own part.
+// A gradient is a replica's addend of the mean over the whole batch. Alone it is that over its own
+// part.
 void ServerLinks::push(std::size_t unit) {
   if (agreement_.stale()) {
     auto* gradient = static_cast<float*>(parameters_.gradients(unit));

@@ -27,8 +27,8 @@ void OpRunner::add_squares_of(bool experts, const BoundOp& bound, StepState& sta
   });
 }
 
-// The program sums the squares over the ranks among which the dense parameters are split. Experts are
-// split otherwise, so all ranks sum theirs here, and one of those ranks adds the sum.
+// The program sums the squares over the ranks among which the dense parameters are split. Experts
+// are split otherwise, so all ranks sum theirs here, and one of those ranks adds the sum.
 void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
   kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
   const ShardPlaces& shards = parameters_.shards();

@@ -73,8 +73,8 @@ class Planner {
     add_users(waits, one);
   }
 
-  // The gradients of each microbatch are reduced in place (with FSDP those of norms), so the next one
-  // adds to them afterwards.
+  // The gradients of each microbatch are reduced in place (with FSDP those of norms), so the next
+  // one adds to them afterwards.
   void wait_for_reductions(const PlacedOp& placed, std::span<const PartId> covered, Users& waits) {
     if (placed.op.payload == Payload::Gradients) {
       for (const PartId part : covered) reduced_[part] = placed.number;

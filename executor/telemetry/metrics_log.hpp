@@ -87,10 +87,10 @@ class MetricsLog {
   //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu",
   //  "program": "…"}
   //
-  // Writes such a line at once. "validation_loss" stands in lines of steps after which the run validated. The noise scale and the peak of the process appear once they are
-  // known; "program" is program_fingerprint, which shows under which plan a step was run. The same
-  // figures go to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a
-  // second.
+  // Writes such a line at once. "validation_loss" stands in lines of steps after which the run
+  // validated. The noise scale and the peak of the process appear once they are known; "program" is
+  // program_fingerprint, which shows under which plan a step was run. The same figures go to
+  // `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
   // Throws RuntimeFailure.
   //
   // `checkpoint_stall_s` is the time that training waited for checkpoints since the previous step;

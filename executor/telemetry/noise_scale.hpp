@@ -55,8 +55,8 @@ class NoiseScale {
     if (means_.weight == 0.0 || means_.signal <= 0.0 || means_.noise <= 0.0) return std::nullopt;
     return means_.noise / means_.signal;
   }
-  // True if the means rest on enough steps, and noise and signal are equal at twice the batch of the
-  // steps or beyond: twice the batch then needs few tokens more.
+  // True if the means rest on enough steps, and noise and signal are equal at twice the batch of
+  // the steps or beyond: twice the batch then needs few tokens more.
   bool asks_for_twice() const {
     // Of 14 steps and more.
     constexpr double kEnough = 0.5;

@@ -20,7 +20,8 @@
 namespace shardwright::gui {
 
 // One thread that works on the newest task. A new task asks the one at work to stop and takes its
-// place; tasks in between are dropped. Only the destructor waits until the task at work has noticed.
+// place; tasks in between are dropped. Only the destructor waits until the task at work has
+// noticed.
 class BackgroundTask {
  public:
   using Task = std::function<void(const std::stop_token&)>;
@@ -47,8 +48,8 @@ class BackgroundTask {
   std::thread thread_;
 };
 
-// Lets the calling thread, and those that it starts from now on, wait for the window's thread where there are
-// fewer cores than work. For work that takes all cores; a thread cannot take it back.
+// Lets the calling thread, and those that it starts from now on, wait for the window's thread where
+// there are fewer cores than work. For work that takes all cores; a thread cannot take it back.
 void yield_to_the_window();
 
 // A computation that belongs to `context`, in whose thread its newest result arrives.

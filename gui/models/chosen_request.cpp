@@ -136,8 +136,8 @@ planner::Constraints constraints_of(const std::string& text) {
   return constraints;
 }
 
-// Takes the constraint of a remedy out of the text, or puts its values in the place of those of the same
-// field. Returns false if the text has no such constraint.
+// Takes the constraint of a remedy out of the text, or puts its values in the place of those of the
+// same field. Returns false if the text has no such constraint.
 bool take_constraint(const planner::Remedy& remedy, ScenarioChoice& choice) {
   using planner::RemedyField;
   const auto& wanted = std::get<planner::Constraint>(remedy.value);

@@ -17,18 +17,20 @@ QStringList constraint_completions();
 
 std::string own_stack_of(const std::string& cluster);
 
-// Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is the
-// cluster's own if it has one. The own stack of the former cluster is left behind.
+// Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is
+// the cluster's own if it has one. The own stack of the former cluster is left behind.
 ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster);
 
-// Loads the stack of this name: the cluster's own, a shipped one or that of a file. Throws InputError.
+// Loads the stack of this name: the cluster's own, a shipped one or that of a file. Throws
+// InputError.
 StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name);
 
-// Returns the choice for a scenario on the cluster of this name or file. It keeps the name alone of a
-// model that is not shipped, and of a stack that is neither shipped nor the cluster's own.
+// Returns the choice for a scenario on the cluster of this name or file. It keeps the name alone of
+// a model that is not shipped, and of a stack that is neither shipped nor the cluster's own.
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
 
-// Returns the choice with the changes that make a plan fit; none if a field cannot take one of them.
+// Returns the choice with the changes that make a plan fit; none if a field cannot take one of
+// them.
 std::optional<ScenarioChoice> with_remedies(ScenarioChoice choice,
                                             const std::vector<planner::Remedy>& remedies,
                                             Bytes accelerator_memory);

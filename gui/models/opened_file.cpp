@@ -115,8 +115,8 @@ StepFiles timelines_in(const QDir& folder) {
   return steps;
 }
 
-// Returns the files by rank. A run in progress or one that was killed has the last step of some ranks
-// only.
+// Returns the files by rank. A run in progress or one that was killed has the last step of some
+// ranks only.
 std::vector<QString> last_timelines(const QDir& folder) {
   const StepFiles steps = timelines_in(folder);
   const auto fullest = std::max_element(

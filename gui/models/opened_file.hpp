@@ -35,12 +35,13 @@ struct RunFolder {
 // Returns none if the folder has no metrics.
 std::optional<RunFolder> find_run(const QString& folder);
 
-// Reads the recorded step with the spans of all ranks; null if none was recorded. Throws InputError,
-// and ReadingStopped if `watch` asks for it.
+// Reads the recorded step with the spans of all ranks; null if none was recorded. Throws
+// InputError, and ReadingStopped if `watch` asks for it.
 std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
                                                    const ReadingWatch& watch = {});
 
-// Says why `folder` teaches nothing about its cluster; empty if it may. Reads file names and the plan.
+// Says why `folder` teaches nothing about its cluster; empty if it may. Reads file names and the
+// plan.
 QString calibration_obstacle(const QString& folder);
 
 struct RunCalibration {
@@ -67,18 +68,19 @@ struct OpenedFile {
       content;
 };
 
-// The size of the largest file that is read. A timeline of a million spans has some 300 MB, and so has
-// a result of 100,000 plans.
+// The size of the largest file that is read. A timeline of a million spans has some 300 MB, and so
+// has a result of 100,000 plans.
 inline constexpr std::uintmax_t kMostFileBytes = 1ULL << 30;
 
 // "plan", "search result", "cluster", "model", "timeline", "run folder", "trace",
 // "tuning", "run profile", "batch profile", "scenario".
 QString kind_of(const OpenedFile& file);
 
-// Opens a plan file, the output of `plan --json`, a cluster, a run or batch profile, a model (or a Hugging Face config.json), a
-// timeline (of a run, or of simulate --timeline), the folder of a run or of a tuning (or its
-// tuning.json), or the trace of another program (what `shardwright import` reads). Throws InputError with every problem,
-// for unknown documents too, and ReadingStopped if `watch` asks for it.
+// Opens a plan file, the output of `plan --json`, a cluster, a run or batch profile, a model (or a
+// Hugging Face config.json), a timeline (of a run, or of simulate --timeline), the folder of a run
+// or of a tuning (or its tuning.json), or the trace of another program (what `shardwright import`
+// reads). Throws InputError with every problem, for unknown documents too, and ReadingStopped if
+// `watch` asks for it.
 OpenedFile open_file(const QString& path, const ReadingWatch& watch = {});
 
 }  // namespace shardwright::gui

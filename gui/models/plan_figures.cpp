@@ -216,8 +216,8 @@ namespace {
 
 constexpr int kSmallDigits = 3;
 
-// Returns the usual decimals unless they would leave nothing of a step of milliseconds, which is shown
-// with three digits.
+// Returns the usual decimals unless they would leave nothing of a step of milliseconds, which is
+// shown with three digits.
 int decimals_of(double number, int usual) {
   const double size = std::abs(number);
   if (usual < 2 || size == 0.0 || size >= std::pow(10.0, 2 - usual)) return usual;

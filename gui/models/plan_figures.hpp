@@ -1,5 +1,5 @@
-// The columns of the plans table. One list drives header, cells, sorting, axes of the plot, colour and
-// the exported data.
+// The columns of the plans table. One list drives header, cells, sorting, axes of the plot, colour
+// and the exported data.
 #pragma once
 
 #include <QString>
@@ -43,8 +43,8 @@ struct PlanFigure {
   double shown_number(double number) const;
   // True if the column has something to say about the set. A choice of the user overrides it.
   bool is_shown(const PlanSet& set) const;
-  // False if a choice of the plan is the same for all of several plans, so that its column tells none from
-  // the others. The degrees that make the layout always do.
+  // False if a choice of the plan is the same for all of several plans, so that its column tells
+  // none from the others. The degrees that make the layout always do.
   bool tells_apart(const PlanSet& set) const;
 };
 

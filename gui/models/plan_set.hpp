@@ -36,8 +36,8 @@ using PlanSetPointer = std::shared_ptr<const PlanSet>;
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result);
 
-// Returns the plans that a search has found so far and those of an earlier search of the same request,
-// best first.
+// Returns the plans that a search has found so far and those of an earlier search of the same
+// request, best first.
 PlanSet plan_set_so_far(const planner::PlanRequest& request,
                         const std::vector<planner::PlanCandidate>& best,
                         const std::vector<planner::PlanCandidate>& earlier);

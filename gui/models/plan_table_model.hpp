@@ -13,8 +13,8 @@
 
 namespace shardwright::gui {
 
-// The columns are the figures. The rows are the plans of the set that match every term of the filter
-// line and lie in the lasso, if there is one. The model filters and sorts by itself, because
+// The columns are the figures. The rows are the plans of the set that match every term of the
+// filter line and lie in the lasso, if there is one. The model filters and sorts by itself, because
 // QSortFilterProxyModel asks for an index at each comparison, which is too slow for 100,000 plans.
 class PlanTableModel : public QAbstractTableModel {
   Q_OBJECT
@@ -33,8 +33,8 @@ class PlanTableModel : public QAbstractTableModel {
   // order of the set.
   void sort(int column, Qt::SortOrder order = Qt::AscendingOrder) override;
 
-  // Heads the rows of two plans that are compared with the letters that Why calls them by, "A · 1" and
-  // "B · 3"; none if nothing is compared.
+  // Heads the rows of two plans that are compared with the letters that Why calls them by, "A · 1"
+  // and "B · 3"; none if nothing is compared.
   void mark_compared(std::optional<std::pair<std::size_t, std::size_t>> plans);
 
   const std::vector<int>& shown_plans() const { return shown_; }
@@ -43,17 +43,18 @@ class PlanTableModel : public QAbstractTableModel {
 
   // The number that the column sorts by; 0 for names.
   double number(int plan, int column) const;
-  // The text of a cell of names, and that of the whole plan, in lower case. The model keeps a column
-  // of texts once somebody asks for one of them.
+  // The text of a cell of names, and that of the whole plan, in lower case. The model keeps a
+  // column of texts once somebody asks for one of them.
   const QString& name(int plan, int column) const;
   const QString& plan_words(int plan) const;
 
-  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
-  // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
+  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The
+  // relations '<' and '>' make one that holds for smaller or larger values. Empty if the cell has
+  // no term.
   QString term_for(const QModelIndex& cell, QChar relation = u'=') const;
-  // Shows the plans for which a query (gui/models/query.hpp) of columns holds; words are looked for in
-  // the plan's text, and numbers are compared as they are shown. Returns the problem of the line, empty
-  // if there is none.
+  // Shows the plans for which a query (gui/models/query.hpp) of columns holds; words are looked for
+  // in the plan's text, and numbers are compared as they are shown. Returns the problem of the
+  // line, empty if there is none.
   QString set_terms(const QString& line);
 
   // Shows only the plans in the lasso, or all without one.

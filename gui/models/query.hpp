@@ -50,12 +50,12 @@ QString quoted(const QString& value);
 // True if `left` stands in the relation to `right`.
 bool holds(Relation relation, double left, double right);
 
-// Returns the number of a value in `unit`: of "70 GB" in "GB" or "1.5 s" in "s", where other sizes of the
-// same unit are converted and none is needed. None if it is no number or of another unit.
+// Returns the number of a value in `unit`: of "70 GB" in "GB" or "1.5 s" in "s", where other sizes
+// of the same unit are converted and none is needed. None if it is no number or of another unit.
 std::optional<double> number_in(const QString& value, const QString& unit);
 
-// Queries on plans and constraints call some fields by different names. Both return the name that the
-// one or the other uses for a field, or `name` itself where both use the same.
+// Queries on plans and constraints call some fields by different names. Both return the name that
+// the one or the other uses for a field, or `name` itself where both use the same.
 QString figure_name(const QString& name);
 QString plan_field_name(const QString& name);
 

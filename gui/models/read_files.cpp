@@ -30,8 +30,8 @@ ReadFile read_file(const QString& path, const ReadingWatch& watch) {
   return read;
 }
 
-// Runs `work` and collects its problems with `path` as texts after `prefix`. Problems of a file name
-// it themselves.
+// Runs `work` and collects its problems with `path` as texts after `prefix`. Problems of a file
+// name it themselves.
 template <class Work>
 void collect(std::vector<FileProblem>& problems, const QString& path, const QString& prefix,
              const Work& work) {
@@ -57,8 +57,8 @@ PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
   return std::make_shared<const PlanSet>(std::move(set));
 }
 
-// Plans the scenario with each of two files of a kind that are fields of it. `choice_with` returns the
-// scenario with a file.
+// Plans the scenario with each of two files of a kind that are fields of it. `choice_with` returns
+// the scenario with a file.
 template <class Content, class ChoiceWith>
 void plan_with_both(ReadFiles& read, const ChoiceWith& choice_with, ReadingProgress& progress,
                     const std::stop_token& stop) {

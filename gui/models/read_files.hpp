@@ -1,5 +1,5 @@
-// Reads the files that were named together, reports the progress to the window, and searches for plans
-// if the comparison of two files needs them.
+// Reads the files that were named together, reports the progress to the window, and searches for
+// plans if the comparison of two files needs them.
 #pragma once
 
 #include <QString>
@@ -48,8 +48,8 @@ qint64 bytes_to_read(const QString& path);
 
 struct ReadFile {
   OpenedFile file;
-  // The plans of a plan file, of a search result or of a run; for two clusters or two models the best
-  // plans of the scenario on each.
+  // The plans of a plan file, of a search result or of a run; for two clusters or two models the
+  // best plans of the scenario on each.
   PlanSetPointer plans;
   std::optional<ScenarioChoice> choice;
   std::shared_ptr<const Timeline> measured;
@@ -68,8 +68,8 @@ struct ReadFiles {
   std::vector<FileProblem> problems;
 };
 
-// Reads the files; a damaged file does not affect the others. `choice` is the scenario for which two
-// clusters or two models are compared, each by a narrow search (narrow_limits). The result is
+// Reads the files; a damaged file does not affect the others. `choice` is the scenario for which
+// two clusters or two models are compared, each by a narrow search (narrow_limits). The result is
 // incomplete if `stop` was requested.
 ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
                      ReadingProgress& progress, const std::stop_token& stop);

@@ -14,8 +14,8 @@ namespace {
 
 // The pauses between looks at the file, which grow while nothing is added.
 constexpr int kPollMs = 200, kRareMs = 5000;
-// The bytes that are read at once, so that the window stays free while it reads long metrics, and the
-// pause between its updates.
+// The bytes that are read at once, so that the window stays free while it reads long metrics, and
+// the pause between its updates.
 constexpr qint64 kMostAtOnce = 1 << 20;
 constexpr int kBetweenReportsMs = 250;
 constexpr std::size_t kFewSteps = 5;

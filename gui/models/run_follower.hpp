@@ -27,8 +27,8 @@ struct RunStep {
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Returns none unless the line is a JSON object with `step` and `step_s` and all numbers lie in their
-// ranges.
+// Returns none unless the line is a JSON object with `step` and `step_s` and all numbers lie in
+// their ranges.
 std::optional<RunStep> read_run_step(const QByteArray& line);
 
 // Returns seconds, and 0 if there is no step.
@@ -40,8 +40,8 @@ class RunFollower : public QObject {
  public:
   explicit RunFollower(QObject* parent = nullptr);
 
-  // Reads `file`, which need not exist yet, from its beginning, and then what is added to it. Reads one
-  // part at once and the rest as the event loop comes round.
+  // Reads `file`, which need not exist yet, from its beginning, and then what is added to it. Reads
+  // one part at once and the rest as the event loop comes round.
   void follow(const QString& file);
   void finish();
   void forget();

@@ -150,8 +150,8 @@ void RunProcess::release() {
   [[maybe_unused]] const ssize_t sent = ::send(lifeline_, &kLetGo, sizeof kLetGo, MSG_NOSIGNAL);
   cut_lifeline();
   patience_.stop();
-  // The destructor of a QProcess kills its process, so that this one is never destroyed, and neither
-  // is the list, through which leak checkers find it at exit.
+  // The destructor of a QProcess kills its process, so that this one is never destroyed, and
+  // neither is the list, through which leak checkers find it at exit.
   static auto& let_go = *new std::vector<QProcess*>;
   let_go.push_back(process_);
   process_->disconnect(this);

@@ -24,9 +24,9 @@ QString find_command();
 // Returns `folder` itself if it holds no run and no plan, else a free folder beside it.
 QString free_run_folder(const QString& folder);
 
-// Returns the steps whose timelines a run keeps, ascending: 2, 5, 10, 20, 50 … of its first half, so
-// that a stopped run has some too, and the five of the second half that `shardwright run` keeps by
-// itself.
+// Returns the steps whose timelines a run keeps, ascending: 2, 5, 10, 20, 50 … of its first half,
+// so that a stopped run has some too, and the five of the second half that `shardwright run` keeps
+// by itself.
 std::vector<std::int64_t> recorded_steps(std::int64_t steps);
 
 class RunProcess : public QObject {

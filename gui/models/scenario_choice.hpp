@@ -86,21 +86,21 @@ struct ScenarioChoice {
 // not grouped, for other programs.
 QString value_text(Field field, const ScenarioChoice& choice);
 
-// Returns the field of this id, which is a problem's `where`, or `fallback` for problems of the whole
-// scenario.
+// Returns the field of this id, which is a problem's `where`, or `fallback` for problems of the
+// whole scenario.
 Field field_of(const std::string& where, Field fallback);
 
-// Write and read a session. Reading uses defaults for missing members and ignores unknown ones, because
-// a session of another version must not stop the program. A value that no field can show becomes a
-// problem in `replaced` with the id of its field.
+// Write and read a session. Reading uses defaults for missing members and ignores unknown ones,
+// because a session of another version must not stop the program. A value that no field can show
+// becomes a problem in `replaced` with the id of its field.
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
 ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
 
 // The document of a file that holds a scenario (docs/formats/scenario.md). Adapters are left out.
 inline constexpr const char* kScenarioSchema = "shardwright/scenario";
 nlohmann::ordered_json scenario_file(const ScenarioChoice& choice);
-// Throws InputError with every unknown member and every value that no field can show; `file` names the
-// document.
+// Throws InputError with every unknown member and every value that no field can show; `file` names
+// the document.
 ScenarioChoice read_scenario_file(const nlohmann::json& document, const std::string& file);
 
 }  // namespace shardwright::gui

@@ -18,8 +18,8 @@ class ScenarioDocument : public QObject {
   const ScenarioChoice& choice() const { return choice_; }
   QUndoStack* undo_stack() { return &undo_stack_; }
 
-  // Edits one field, or one part of it. Edits of the same that follow each other within `kTogetherMs`
-  // are undone together.
+  // Edits one field, or one part of it. Edits of the same that follow each other within
+  // `kTogetherMs` are undone together.
   void edit(Field field, const ScenarioChoice& next, int part = 0);
   static constexpr int kTogetherMs = 1000;
   // Replaces everything at once; `title` names the reason.

@@ -28,10 +28,10 @@ struct SweepRange {
 };
 inline constexpr Range kSweepPoints = {2, 24};
 
-// Returns the values from one end to the other, each as much larger than the one before, in the unit of
-// the planner. They are ones that plans can have: GPUs in whole nodes or powers of two, batches in
-// multiples of `batch_unit` sequences, lengths in multiples of 128 tokens. Fewer where several come to
-// the same.
+// Returns the values from one end to the other, each as much larger than the one before, in the
+// unit of the planner. They are ones that plans can have: GPUs in whole nodes or powers of two,
+// batches in multiples of `batch_unit` sequences, lengths in multiples of 128 tokens. Fewer where
+// several come to the same.
 std::vector<double> swept_values(planner::SweepAxis axis, const SweepRange& range,
                                  std::int64_t gpus_of_node, std::int64_t batch_unit);
 

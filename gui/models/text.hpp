@@ -49,7 +49,8 @@ QString signed_percent_text(double ratio);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
 
-// True if the ranks have another order than the usual one. Without a pipeline all orders are the same.
+// True if the ranks have another order than the usual one. Without a pipeline all orders are the
+// same.
 bool has_own_rank_order(const Plan& plan);
 
 // "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and everything else that is not at its default.
@@ -61,8 +62,8 @@ struct TipLine {
   QString value{};
 };
 
-// What a mark or a row says where the mouse rests on it: a title, values and below them sentences. The
-// texts are plain.
+// What a mark or a row says where the mouse rests on it: a title, values and below them sentences.
+// The texts are plain.
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines);
 
 // Write the problems of an input, one a line.

@@ -11,13 +11,14 @@ namespace shardwright::gui {
 // True if this machine was measured before and its profile is kept.
 bool is_probed();
 
-// Returns `choice` on all of this machine, as `shardwright plan --cluster here` plans for it: all of
-// its ranks, a few sequences for each, the precision that it computes in. Sequences keep their
+// Returns `choice` on all of this machine, as `shardwright plan --cluster here` plans for it: all
+// of its ranks, a few sequences for each, the precision that it computes in. Sequences keep their
 // length unless the model is published for shorter ones. Throws InputError if the kept profile is
 // damaged or missing.
 ScenarioChoice on_this_machine(const ScenarioChoice& choice);
 
-// `process`, which is not started yet, will get SIGTERM when this program ends, however that happens.
+// `process`, which is not started yet, will get SIGTERM when this program ends, however that
+// happens.
 void end_with_this_program(QProcess& process);
 
 class MachineProbe : public QObject {

@@ -18,7 +18,8 @@ using calibration::MatchedOp;
 using calibration::ProgramMatch;
 using calibration::TraceReport;
 
-// A plan of which fewer matrix products are found in the trace, by their predicted time, is another.
+// A plan of which fewer matrix products are found in the trace, by their predicted time, is
+// another.
 constexpr double kLeastFound = 0.5;
 constexpr std::size_t kLongestAbout = 26;
 
@@ -132,7 +133,8 @@ TextTable step_rows(const ComparedNames& names, const calibration::TracedStepTim
 }
 
 // What differs and, in a second line, why: "aten::mm" and "32768×768, 768×3072: slower" of
-// "aten::mm [[32768, 768], [768, 3072], [32768, 3072]]", whose first two shapes are those that are multiplied.
+// "aten::mm [[32768, 768], [768, 3072], [32768, 3072]]", whose first two shapes are those that are
+// multiplied.
 QString about_text(const std::string& about, const char* cause) {
   const std::size_t lists = about.find(" [[");
   if (lists == std::string::npos)

@@ -34,7 +34,8 @@ struct TraceComparison {
   // The predicted step of the trace's stage, which begins where that of the trace does; null if the
   // plan is not the one that was traced.
   std::shared_ptr<const Timeline> predicted;
-  // Where both steps begin in the trace's timeline, and where the longer one ends; nothing without `predicted`.
+  // Where both steps begin in the trace's timeline, and where the longer one ends; nothing without
+  // `predicted`.
   Seconds step_begin{}, step_end{};
   // Why the plan is not the one that was traced; empty if it may be.
   QString obstacle;
@@ -58,7 +59,8 @@ QString trace_title(const calibration::TraceReport& report);
 // The time of a step, and the number of kernels.
 QString trace_summary(const calibration::TraceReport& report);
 
-// The time of a trace by category, and how busy its devices were, with shares; of two, with their differences.
+// The time of a trace by category, and how busy its devices were, with shares; of two, with their
+// differences.
 TextTable category_table(const std::vector<calibration::TraceReport>& reports);
 // The step, its exposed communication and its gaps: predicted, measured, difference.
 TextTable step_table(const calibration::ProgramMatch& match);

@@ -7,8 +7,8 @@
 
 namespace shardwright::gui {
 
-// Keeps the former content until all of `bytes` are on the disk. Throws RuntimeFailure with the file
-// and the reason if that fails.
+// Keeps the former content until all of `bytes` are on the disk. Throws RuntimeFailure with the
+// file and the reason if that fails.
 void write_file(const QString& file, const QByteArray& bytes);
 void write_text_file(const QString& file, const QString& text);
 

@@ -1,5 +1,5 @@
-// An SVG that keeps clips. QSvgGenerator of Qt 6.4 ignores those of the painter and those of a widget
-// at its own edge.
+// An SVG that keeps clips. QSvgGenerator of Qt 6.4 ignores those of the painter and those of a
+// widget at its own edge.
 #pragma once
 
 #include <QByteArray>

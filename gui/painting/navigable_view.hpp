@@ -8,12 +8,13 @@
 //   Home, double click                      show all
 //   Backspace                               show the part before
 //   click                                   select the item there, or nothing
-//   Esc                                     end a drag as if it had not begun, else clear the selection
+//   Esc                                     end a drag as if it had not begun, else clear the
+//   selection
 //
 // A view adds keys of its own and says what a drag without Shift does.
 //
-// Views are painted in units, of which a letter of the widget's font has twelve: all of a view grows
-// with the letters. Places and sizes are in units, but for those of Qt's events and widgets.
+// Views are painted in units, of which a letter of the widget's font has twelve: all of a view
+// grows with the letters. Places and sizes are in units, but for those of Qt's events and widgets.
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -84,8 +85,8 @@ class NavigableArea : public QAbstractScrollArea {
   // Runs `action` on each of these keys, instead of what they did before. A key that has no action
   // with Shift has there the one without.
   void on_keys(std::initializer_list<QKeyCombination> keys, const std::function<void()>& action);
-  // Shows all of a new time axis, which ends at `limit`, or the corner of a new map. Both forget the
-  // parts before.
+  // Shows all of a new time axis, which ends at `limit`, or the corner of a new map. Both forget
+  // the parts before.
   void start_with(double limit);
   void start_with(const QSizeF& map);
   void set_rows_height(double height);
@@ -160,7 +161,8 @@ class NavigableView : public NavigableArea {
 
   virtual void selection_changed() = 0;
 
-  // Returns the value of the horizontal axis at this place of the viewport or the nearest in the plot.
+  // Returns the value of the horizontal axis at this place of the viewport or the nearest in the
+  // plot.
   double time_at(double x) const {
     const QRectF area = plot();
     return scene_.window.value_at(std::clamp(x - area.left(), 0.0, area.width()), area.width());

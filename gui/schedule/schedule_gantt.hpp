@@ -59,8 +59,8 @@ class ScheduleGantt {
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageSlotTimes& times,
                 const GanttStep& step);
   // Shows slots of equal durations and messages that take no time: a forward takes a millisecond,
-  // which the chunks of a stage share, and a backward twice as long, half of it for the weights. All
-  // other time is bubble. Stays empty if no schedule of this kind has this shape.
+  // which the chunks of a stage share, and a backward twice as long, half of it for the weights.
+  // All other time is bubble. Stays empty if no schedule of this kind has this shape.
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape);
 
   bool empty() const { return stages_.empty(); }
@@ -69,8 +69,8 @@ class ScheduleGantt {
   const std::vector<GanttStage>& stages() const { return stages_; }
   double makespan() const { return makespan_; }
   std::int64_t chunks() const { return chunks_; }
-  // The share of the step in which its busiest stage waits for others; with equal durations the mean
-  // of all stages.
+  // The share of the step in which its busiest stage waits for others; with equal durations the
+  // mean of all stages.
   double bubble() const { return bubble_; }
   // The busiest stage of a step; none with equal durations.
   std::optional<std::size_t> busiest() const { return busiest_; }

@@ -17,8 +17,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The time in which the replay crosses the part of the step in view, so that one that is zoomed into
-// plays as slowly as a whole one.
+// The time in which the replay crosses the part of the step in view, so that one that is zoomed
+// into plays as slowly as a whole one.
 constexpr double kReplaySeconds = 12.0;
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;

@@ -1,4 +1,5 @@
-// The icons of commands, drawn in the colour of the text around them, so that they follow the theme.
+// The icons of commands, drawn in the colour of the text around them, so that they follow the
+// theme.
 #pragma once
 
 #include <QIcon>

@@ -43,8 +43,8 @@ constexpr EnumArray<Role, RoleStyle> kStyles{{{
     {"bubble", 0xffd4d4d4, 0xff4a4d52, Qt::BDiagPattern},
     {"host", 0xff7a7a7a, 0xffa0a0a0, Qt::DiagCrossPattern},
     {"other", 0xffb5b0a6, 0xff6d6a64, Qt::SolidPattern},
-    // These are the colours of RdBu by ColorBrewer (https://colorbrewer2.org); dark backgrounds have a
-    // dark middle.
+    // These are the colours of RdBu by ColorBrewer (https://colorbrewer2.org); dark backgrounds
+    // have a dark middle.
     {"at least 20 % shorter", 0xff2166ac, 0xff58a6e0, Qt::HorPattern},
     {"5 to 20 % shorter", 0xff92c5de, 0xff2d638c, Qt::SolidPattern},
     {"within 5 %", 0xffdcdcdc, 0xff3d4249, Qt::SolidPattern},

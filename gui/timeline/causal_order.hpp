@@ -3,9 +3,9 @@
 // The predecessor of a span is the one whose end let it start. With the program, the predecessor is
 // the last to end of the ops that the span waits for: the op before it on its stream, its explicit
 // waits, and for messages and collectives between stages the same ops of the other ranks. Without
-// the program (a measurement of another one), it is the span that ended last on the same rank before
-// this one started; for messages, spans of the other rank count as well. Time between the two is
-// time in which the host had not yet issued the second one.
+// the program (a measurement of another one), it is the span that ended last on the same rank
+// before this one started; for messages, spans of the other rank count as well. Time between the
+// two is time in which the host had not yet issued the second one.
 #pragma once
 
 #include <cstdint>

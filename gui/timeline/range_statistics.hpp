@@ -10,7 +10,8 @@
 
 namespace shardwright::gui {
 
-// Spans of one kind of op, or of one category of another program's kernels, within the range; those that cross its ends count with the part inside.
+// Spans of one kind of op, or of one category of another program's kernels, within the range; those
+// that cross its ends count with the part inside.
 struct KindStatistics {
   QString title;
   std::array<double, 2> seconds{};
@@ -41,8 +42,8 @@ struct RangeStatistics {
 
 RangeStatistics range_statistics(const TimelineTracks& tracks, double from, double to);
 
-// The statistics as texts: a row for each kind, and one for all; no row without spans. `sides` are the
-// titles of the timelines shown, one or two (TimelineTracks::side_title()).
+// The statistics as texts: a row for each kind, and one for all; no row without spans. `sides` are
+// the titles of the timelines shown, one or two (TimelineTracks::side_title()).
 TextTable statistics_table(const RangeStatistics& statistics, const QStringList& sides);
 // A line for each row, with the share of the range in which it is busy.
 TextTable row_table(const RangeStatistics& statistics);

@@ -13,8 +13,8 @@
 
 namespace shardwright::gui {
 
-// The peak rates and the memory of one accelerator, which the rates of ops are compared with. A zero
-// is unknown, as for a timeline without its plan.
+// The peak rates and the memory of one accelerator, which the rates of ops are compared with. A
+// zero is unknown, as for a timeline without its plan.
 struct DeviceLimits {
   Bytes memory;
   // The rate of matrix products in the plan's number format.

@@ -63,8 +63,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  // Times are in seconds, positions those of the viewport. A range that is dragged is selected anew as it
-  // changes, and once more when it is let go.
+  // Times are in seconds, positions those of the viewport. A range that is dragged is selected anew
+  // as it changes, and once more when it is let go.
   void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);

@@ -1,5 +1,5 @@
-// Two timelines of a step op by op: which op of one is which of the other, and which kinds of ops make the
-// difference. This file knows no widget.
+// Two timelines of a step op by op: which op of one is which of the other, and which kinds of ops
+// make the difference. This file knows no widget.
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ inline auto identity_of(const Span& span) {
   return std::tie(span.stream, span.name, span.phase, span.layer, span.microbatch);
 }
 
-// The op with the same rank's label, stream, name, phase, layer and microbatch is the same op, and of
-// several such the one with as many before it. Of ranks with one label the n-th of one timeline is
-// compared with the n-th of the other, or with the first where there are fewer.
+// The op with the same rank's label, stream, name, phase, layer and microbatch is the same op, and
+// of several such the one with as many before it. Of ranks with one label the n-th of one timeline
+// is compared with the n-th of the other, or with the first where there are fewer.
 class TimelineDifference {
  public:
   TimelineDifference() = default;
@@ -39,7 +39,8 @@ class TimelineDifference {
   TimelineDifference(const Timeline& first, const Timeline& second,
                      const std::stop_token& stop = {});
 
-  // The role by which an op of a timeline, the first (0) or the second (1), took longer in the second.
+  // The role by which an op of a timeline, the first (0) or the second (1), took longer in the
+  // second.
   Role role(std::size_t side, std::size_t span) const { return roles_[side][span]; }
   std::optional<std::uint32_t> counterpart(std::size_t side, std::size_t span) const;
   // The largest difference first.

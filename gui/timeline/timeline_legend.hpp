@@ -1,5 +1,5 @@
-// The legend of a timeline: an entry for each colour and mark that it shows, in as many lines as they
-// need.
+// The legend of a timeline: an entry for each colour and mark that it shows, in as many lines as
+// they need.
 #pragma once
 
 #include <QString>

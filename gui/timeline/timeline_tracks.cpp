@@ -427,8 +427,8 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   const std::optional<std::size_t> track_index = track_of(ref);
   if (!compares() || !track_index) return std::nullopt;
   const Track& own = tracks_[*track_index];
-  // The counterpart lies in the same stream of the other timeline's first rank of this label: in the
-  // row of the same peer by number, or in that of the last peer.
+  // The counterpart lies in the same stream of the other timeline's first rank of this label: in
+  // the row of the same peer by number, or in that of the last peer.
   const Track* other = nullptr;
   for (const Track& track : tracks_) {
     if (track.kind != TrackKind::Spans || track.side == own.side || track.stream != own.stream ||

@@ -1,9 +1,9 @@
-// The tracks of a timeline from top to bottom: pinned ones, then for each label of ranks its streams,
-// the predicted one above the measured one, and its memory, unless the ranks are folded.
+// The tracks of a timeline from top to bottom: pinned ones, then for each label of ranks its
+// streams, the predicted one above the measured one, and its memory, unless the ranks are folded.
 //
 // Ranks with the same label ("stage 3") belong together: a prediction has one rank of each stage, a
-// measurement may have several. This file knows no widget. Times are in seconds, heights and places in
-// pixels.
+// measurement may have several. This file knows no widget. Times are in seconds, heights and places
+// in pixels.
 #pragma once
 
 #include <QString>
@@ -22,7 +22,8 @@
 
 namespace shardwright::gui {
 
-// A span of one of the timelines shown: the indices into TimelineTracks::timelines and Timeline::spans.
+// A span of one of the timelines shown: the indices into TimelineTracks::timelines and
+// Timeline::spans.
 struct SpanRef {
   std::uint8_t side = 0;
   std::uint32_t index = 0;
@@ -39,8 +40,8 @@ struct Track {
   // The label of its rank: "stage 3".
   QString rank_label;
   QString label;
-  // "measured, rank 3" if two timelines are compared (side_title()); "measured" where the rank's label says
-  // which it is.
+  // "measured, rank 3" if two timelines are compared (side_title()); "measured" where the rank's
+  // label says which it is.
   QString note;
   // The timeline whose spans or memory it shows.
   std::uint8_t side = 0;
@@ -63,8 +64,8 @@ struct Track {
   // The distance from the top of the view after `scroll` pixels of the tracks that are not pinned
   // have moved above it.
   double shown_y(double scroll) const { return pinned ? y : y - scroll; }
-  // The key of the track, "stage 3/compute/0/0", which is the same in all steps and for all ranks of
-  // one label.
+  // The key of the track, "stage 3/compute/0/0", which is the same in all steps and for all ranks
+  // of one label.
   QString key() const;
 };
 
@@ -92,26 +93,28 @@ struct MessageArrow {
 class TimelineTracks {
  public:
   // Shows one timeline or compares two, of which none is null. `reserved`, one for each timeline or
-  // fewer, is added to the tensors of a prediction, so that its peak equals that of the step's memory breakdown. `names` are the files
-  // of the timelines, one for each or none at all; they distinguish two of one origin.
+  // fewer, is added to the tensors of a prediction, so that its peak equals that of the step's
+  // memory breakdown. `names` are the files of the timelines, one for each or none at all; they
+  // distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      const std::vector<sim::ReservedMemory>& reserved = {},
                      const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
-  // Colours the ops of two timelines by their difference, which is that of these two; null: by what they
-  // are, as after set_timelines().
+  // Colours the ops of two timelines by their difference, which is that of these two; null: by what
+  // they are, as after set_timelines().
   void set_difference(std::shared_ptr<const TimelineDifference> difference);
   const TimelineDifference* difference() const { return difference_.get(); }
 
-  // Reduces a rank to its header, which shows its computation alone. This, pins and the order hold for
-  // later timelines as well. Of more than kMostUnfolded ranks all but the first are folded at first.
+  // Reduces a rank to its header, which shows its computation alone. This, pins and the order hold
+  // for later timelines as well. Of more than kMostUnfolded ranks all but the first are folded at
+  // first.
   void fold(const QString& rank_label, bool folded);
   bool is_folded(const QString& rank_label) const;
   static constexpr std::size_t kMostUnfolded = 4;
   // Pinned tracks stand above all others, which scroll below them.
   void pin(const Track& track, bool pinned);
-  // The place that a dragged track would take: a rank among ranks, a pinned track among pinned ones,
-  // any other among those of its rank.
+  // The place that a dragged track would take: a rank among ranks, a pinned track among pinned
+  // ones, any other among those of its rank.
   struct DropPlace {
     // The position among these without the track itself.
     std::size_t position = 0;
@@ -143,8 +146,8 @@ class TimelineTracks {
   const std::vector<std::shared_ptr<const Timeline>>& timelines() const { return timelines_; }
   // True if two predictions or two measurements are compared.
   bool compares_alike() const;
-  // The name that distinguishes a timeline from the other one: "predicted" or "measured", or the name
-  // of its file if both have the same origin.
+  // The name that distinguishes a timeline from the other one: "predicted" or "measured", or the
+  // name of its file if both have the same origin.
   QString side_title(std::size_t side) const;
   const std::vector<Track>& tracks() const { return tracks_; }
   const std::vector<SpanRow>& rows() const { return rows_; }
@@ -175,7 +178,8 @@ class TimelineTracks {
   // The label of the rank that a span is of.
   QString rank_label_of(SpanRef ref) const;
 
-  // Returns the spans that match, in the order of tracks and starts, those of folded ranks among them.
+  // Returns the spans that match, in the order of tracks and starts, those of folded ranks among
+  // them.
   std::vector<SpanRef> find(const SpanQuery& query) const;
   // False if the filter leaves the span out; a span of a folded rank is shown.
   bool is_shown(SpanRef ref) const;
@@ -225,8 +229,8 @@ class TimelineTracks {
   std::vector<sim::ReservedMemory> reserved_;
   SpanQuery filter_;
   std::shared_ptr<const TimelineDifference> difference_;
-  // The arrangement: labels of folded ranks, keys of pinned tracks in their order, and the labels and
-  // keys that the user has put in order.
+  // The arrangement: labels of folded ranks, keys of pinned tracks in their order, and the labels
+  // and keys that the user has put in order.
   std::set<QString> folded_, unfolded_;
   // Ranks that are folded because there are many.
   std::set<QString> folded_at_first_;
@@ -247,8 +251,8 @@ class TimelineTracks {
 };
 
 // Returns the role that colours a span: that of its group for communication, else that of its kind
-// and phase. A group across tensor and pipeline parallelism has the pipeline's role only if the step
-// `has_pipeline`.
+// and phase. A group across tensor and pipeline parallelism has the pipeline's role only if the
+// step `has_pipeline`.
 Role role_of(const Span& span, bool has_pipeline);
 // The kind of an op in words, or the category of another program's kernel.
 QString kind_title(const Timeline& timeline, const Span& span);

@@ -416,8 +416,8 @@ void TimelineView::restore(const QSettings& settings) {
       {names("folded"), names("pinned"), names("unfolded"), names("ranks"), names("rows")});
 }
 
-// The tables take width from the rows. They come when a drag has ended, because the place where the mouse
-// is would be another moment.
+// The tables take width from the rows. They come when a drag has ended, because the place where the
+// mouse is would be another moment.
 void TimelineView::show_tables() {
   const bool has_range = canvas_->scene().range.has_value();
   const bool has_differences = canvas_->tracks().compares() && differences_toggle_->isChecked();

@@ -28,12 +28,12 @@ class TimelineView : public View {
  public:
   explicit TimelineView(QWidget* parent = nullptr);
 
-  // Shows one timeline, or compares two: a prediction and a measurement of the same plan, or those of
-  // two files. Without a timeline the view says how to get one.
+  // Shows one timeline, or compares two: a prediction and a measurement of the same plan, or those
+  // of two files. Without a timeline the view says how to get one.
   // `program` may be null; if it is that of a prediction, the critical path follows its waits.
   // The memory of `limits` is drawn as a line unless it is zero. `reserved` is the memory of a
-  // predicted rank that is not allocated, for each timeline that has it. `names` are the files of timelines that come from files:
-  // they stand above the rows and distinguish two of one origin.
+  // predicted rank that is not allocated, for each timeline that has it. `names` are the files of
+  // timelines that come from files: they stand above the rows and distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
                      const DeviceLimits& limits = {},

@@ -39,8 +39,8 @@ class LinkTraffic::Builder {
     const Group group = message ? Group::Pipeline : *span.group;
     const std::int64_t members = message ? 2 : group_size(group, plan_);
     if (members < 2) return;
-    // Servers on the nodes of all workers get, and hand out, a part of what each rank has. The map has no
-    // further nodes.
+    // Servers on the nodes of all workers get, and hand out, a part of what each rank has. The map
+    // has no further nodes.
     const bool serves = is_server_transfer(span.kind);
     if (serves && plan_.replicas.server_place == ServerPlace::Dedicated) return;
     const bool as_it_is =

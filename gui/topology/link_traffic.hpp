@@ -1,10 +1,11 @@
-// The traffic of a step's collectives and messages on the links of the cluster. Times are in seconds.
+// The traffic of a step's collectives and messages on the links of the cluster. Times are in
+// seconds.
 //
 // A member of a collective sends the bytes of the ring algorithm (sent_bytes in
 // core/program/groups.hpp) to the next member of its node. If the group has p members on the node,
-// each sends 1/p of its bytes to its counterpart on the next node, as NCCL's rings leave a node once
-// through each of its NICs. An all-to-all sends the same to all other members, a message goes from
-// one stage to another. All take the routes of the topology.
+// each sends 1/p of its bytes to its counterpart on the next node, as NCCL's rings leave a node
+// once through each of its NICs. An all-to-all sends the same to all other members, a message goes
+// from one stage to another. All take the routes of the topology.
 //
 // Known simplifications: reductions in switches (NVLS, SHARP) move fewer bytes than this, and a
 // transfer is spread evenly over its time.
@@ -28,8 +29,8 @@ class LinkTraffic {
   LinkTraffic(const ClusterMap& map, const Plan& plan, const Timeline& timeline);
 
   double end() const { return end_; }
-  // Returns by link the bytes that pass it from one time to another, in time linear in the transfers
-  // and links.
+  // Returns by link the bytes that pass it from one time to another, in time linear in the
+  // transfers and links.
   std::vector<Bytes> bytes(double from, double to) const;
   Bytes sent(double from, double to) const;
 
@@ -60,10 +61,11 @@ class LinkTraffic {
   double end_ = 0.0;
 };
 
-// A plan's step in its places on the cluster. Its construction takes up to a second for large clusters.
+// A plan's step in its places on the cluster. Its construction takes up to a second for large
+// clusters.
 struct PlacedStep {
-  // Without a timeline all links are idle. Throws InputError where the plan's ranks cannot be laid on
-  // the cluster.
+  // Without a timeline all links are idle. Throws InputError where the plan's ranks cannot be laid
+  // on the cluster.
   PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
 
   ClusterMap map;

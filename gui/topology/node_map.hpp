@@ -1,5 +1,5 @@
-// All scale-up domains of a cluster on one screen: a cell for each, in the order of their ranks, in the
-// colour of its busiest link. A click asks for a domain.
+// All scale-up domains of a cluster on one screen: a cell for each, in the order of their ranks, in
+// the colour of its busiest link. A click asks for a domain.
 #pragma once
 
 #include <QWidget>

@@ -267,7 +267,8 @@ class Builder {
     return map_.topology().vertices()[vertex] == VertexKind::Nic ? stack_of(vertex) : std::nullopt;
   }
 
-  // Returns the stack that hides a NIC: the folded part of its domain, or that of all other domains.
+  // Returns the stack that hides a NIC: the folded part of its domain, or that of all other
+  // domains.
   std::optional<std::size_t> stack_of(VertexIndex nic) const {
     for (const LinkIndex link : map_.links_from(nic)) {
       if (map_.level(link) != LinkLevel::HostBus) continue;

@@ -1,6 +1,6 @@
-// The places of the parts of a cluster: levels from the GPUs at the bottom to the highest switches at
-// the top. Some scale-up domains are drawn whole, side by side. The others are one stack, and so are
-// switches that serve only those. This file knows no painter.
+// The places of the parts of a cluster: levels from the GPUs at the bottom to the highest switches
+// at the top. Some scale-up domains are drawn whole, side by side. The others are one stack, and so
+// are switches that serve only those. This file knows no painter.
 #pragma once
 
 #include <QPointF>
@@ -55,8 +55,8 @@ struct TopologyLayout {
   QRectF area;
 
   QRectF box_of(const LevelLabel& level) const;
-  // Returns a place for a note of this height near `y` in the column of the levels' names. It covers
-  // neither these nor the drawing. Returns none if there is no room.
+  // Returns a place for a note of this height near `y` in the column of the levels' names. It
+  // covers neither these nor the drawing. Returns none if there is no room.
   std::optional<QRectF> place_beside(double y, double height) const;
   // Returns the item with the smallest box around the point.
   std::optional<std::size_t> item_at(const QPointF& point) const;

@@ -241,7 +241,8 @@ void TopologyPainter::paint_rank_number(const MapItem& item) {
   painter_.restore();
 }
 
-// Paints a badge with a letter for each axis along which the GPU works with the rank that stands out.
+// Paints a badge with a letter for each axis along which the GPU works with the rank that stands
+// out.
 void TopologyPainter::paint_gpu(const MapItem& item) {
   const std::uint32_t rank = item.first;
   const bool is_rank = scene_.rank() == static_cast<std::int32_t>(rank);

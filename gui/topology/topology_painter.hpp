@@ -27,8 +27,8 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   // The axis whose groups are shown; none: those of all axes.
   std::optional<Axis> axis;
 
-  // The links that the groups of a rank send along, in the order of PlanGroups::of(); empty for those that
-  // are not shown. They change with the rank and the axis that they are of.
+  // The links that the groups of a rank send along, in the order of PlanGroups::of(); empty for
+  // those that are not shown. They change with the rank and the axis that they are of.
   std::vector<std::vector<sim::LinkIndex>> routes;
   std::optional<std::int32_t> routed_rank;
   std::optional<Axis> routed_axis;
@@ -54,7 +54,8 @@ class TopologyPainter {
   Load load_of(const MapLine& line) const;
   void paint_map();
   void paint_lines();
-  // Draws the ways of the groups of the rank that stands out beside the lines, in the colours of their axes.
+  // Draws the ways of the groups of the rank that stands out beside the lines, in the colours of
+  // their axes.
   void paint_group_routes();
   void paint_item(const MapItem& item);
   void paint_gpu(const MapItem& item);

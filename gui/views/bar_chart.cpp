@@ -10,7 +10,8 @@ namespace {
 
 // A single bar is no thicker than one of these.
 constexpr std::size_t kFewestRows = 4;
-// Titles take no more of the width of a chart, unless they leave this many heights of their letters.
+// Titles take no more of the width of a chart, unless they leave this many heights of their
+// letters.
 constexpr double kMostOfTitles = 0.6;
 constexpr int kLeastForBars = 7;
 // Nor do labels of the width behind the titles.

@@ -18,8 +18,8 @@ namespace {
 // Changes that the table's own digits would not show have no colour.
 constexpr double kLeastChange = 5e-4;
 
-// "Step 15.1 s (−6.8 %)", in the colour of a gain or a loss if it is `judged`. Empty where both have no
-// value, as the cost of machines without a price.
+// "Step 15.1 s (−6.8 %)", in the colour of a gain or a loss if it is `judged`. Empty where both
+// have no value, as the cost of machines without a price.
 QString difference_text(const PlanFigure& figure, double before, double after,
                         const QString& written, const Colours& colours, bool judged) {
   if (before == 0.0) return {};

@@ -176,8 +176,8 @@ void Chart::contextMenuEvent(QContextMenuEvent* event) {
   menu->popup(event->globalPos());
 }
 
-// QCustomPlot keeps the wheel to itself everywhere. Where it zooms nothing, the view around the chart
-// scrolls.
+// QCustomPlot keeps the wheel to itself everywhere. Where it zooms nothing, the view around the
+// chart scrolls.
 void Chart::wheelEvent(QWheelEvent* event) {
   const bool zooms = interactions().testFlag(QCP::iRangeZoom) &&
                      !legend->outerRect().contains(event->position().toPoint());

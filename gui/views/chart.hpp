@@ -9,8 +9,8 @@
 
 namespace shardwright::gui {
 
-// Follows the palette and emits `restyled` after each change, so that data can follow. A picture in a
-// vector device (SVG, PDF) consists of vectors; one of another scale is drawn anew.
+// Follows the palette and emits `restyled` after each change, so that data can follow. A picture in
+// a vector device (SVG, PDF) consists of vectors; one of another scale is drawn anew.
 class Chart : public QCustomPlot {
   Q_OBJECT
 
@@ -83,8 +83,8 @@ class HatchedBars : public QCPBars {
   QBrush hatch_ = Qt::NoBrush;
 };
 
-// Labels ticks with SI prefixes, such as "2 M". An axis whose labels would touch each other has fewer
-// ticks, and at last ticks without a label.
+// Labels ticks with SI prefixes, such as "2 M". An axis whose labels would touch each other has
+// fewer ticks, and at last ticks without a label.
 class ShortTicker : public QCPAxisTicker {
  public:
   // The axis owns the ticker.
@@ -109,8 +109,8 @@ class ShortTicker : public QCPAxisTicker {
 // Fills the shape; `size` is in pixels.
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size = 8.0);
 
-// Returns a colour from light to dark: five steps of the cividis scale, which is legible to colour-blind
-// readers (Nuñez, Anderton, Renslow 2018, doi 10.1371/journal.pone.0199239).
+// Returns a colour from light to dark: five steps of the cividis scale, which is legible to
+// colour-blind readers (Nuñez, Anderton, Renslow 2018, doi 10.1371/journal.pone.0199239).
 QColor scale_colour(int step, int steps, bool dark);
 
 }  // namespace shardwright::gui

@@ -8,7 +8,8 @@ class QLineEdit;
 
 namespace shardwright::gui {
 
-// Follows the line, which holds a query (gui/models/query.hpp). It is hidden while the line has no terms.
+// Follows the line, which holds a query (gui/models/query.hpp). It is hidden while the line has no
+// terms.
 class FilterChips : public QWidget {
   Q_OBJECT
 

@@ -45,9 +45,9 @@ class PaneRow : public QSplitter {
   QList<int> sizes_;
 };
 
-// Widgets beside each other, in further lines if one has too little room. Each has the width that it
-// asks for, at least its minimum; widgets that expand share the rest of their line. The layout cuts a
-// widget that is wider than itself.
+// Widgets beside each other, in further lines if one has too little room. Each has the width that
+// it asks for, at least its minimum; widgets that expand share the rest of their line. The layout
+// cuts a widget that is wider than itself.
 class FlowLayout : public QLayout {
   Q_OBJECT
 

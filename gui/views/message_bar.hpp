@@ -57,9 +57,10 @@ class MessageRow : public QFrame {
   QPropertyAnimation* fading_;
 };
 
-// Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The owner
-// shows or hides the bar as `wanted` says. It is a strip of fixed height, so that messages do not move the
-// views: what is longer scrolls, with the newest message in view, or is unfolded by a button.
+// Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The
+// owner shows or hides the bar as `wanted` says. It is a strip of fixed height, so that messages do
+// not move the views: what is longer scrolls, with the newest message in view, or is unfolded by a
+// button.
 class MessageBar : public QScrollArea {
   Q_OBJECT
 

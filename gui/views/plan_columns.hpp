@@ -14,8 +14,8 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// A column is shown while it tells the plans apart, and widened for their texts, unless the user has
-// chosen or sized it.
+// A column is shown while it tells the plans apart, and widened for their texts, unless the user
+// has chosen or sized it.
 class PlanColumns : public QObject {
   Q_OBJECT
 

@@ -94,8 +94,8 @@ QPointF PlanScatter::pixel_at(std::size_t point) const {
   return {xAxis->coordToPixel(xs_[point]), yAxis->coordToPixel(ys_[point])};
 }
 
-// Returns the place of a category among the colours and markers. It is the same for a value whatever
-// other values there are, so that nothing changes while plans stream in.
+// Returns the place of a category among the colours and markers. It is the same for a value
+// whatever other values there are, so that nothing changes while plans stream in.
 int PlanScatter::place_of(const PlanFigure& figure, double number, const QString& name) const {
   constexpr int kPlaces = static_cast<int>(kMostCategories);
   if (figure.kind == FigureKind::Degree && number >= 1.0) {
@@ -197,7 +197,8 @@ void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
     return axis.setRange(least / margin, most * margin);
   }
   axis.setTicker(QSharedPointer<ShortTicker>::create(&axis));
-  // A single value gets its own size on both sides; a figure that cannot be negative begins at zero.
+  // A single value gets its own size on both sides; a figure that cannot be negative begins at
+  // zero.
   const double alone = most != 0.0 ? 0.2 * std::abs(most) : 1.0;
   const double margin = most > least ? 0.07 * (most - least) : alone;
   axis.setRange(least >= 0.0 ? std::max(0.0, least - margin) : least - margin, most + margin);

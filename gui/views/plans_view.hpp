@@ -31,8 +31,8 @@ class PlansView : public View {
 
   TextTable table() const override;
   std::vector<ReportPart> report() const override;
-  // Copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs, or the
-  // texts of the table.
+  // Copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs, or
+  // the texts of the table.
   void copy_tsv() const;
   void copy_markdown() const;
   void focus_filter();

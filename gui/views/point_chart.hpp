@@ -25,8 +25,8 @@ class PointChart : public Chart {
  public:
   using Chart::Chart;
 
-  // What a point says where the mouse rests on it; rich text. It is asked for then, because a long run
-  // has hundreds of thousands of points.
+  // What a point says where the mouse rests on it; rich text. It is asked for then, because a long
+  // run has hundreds of thousands of points.
   using Tip = std::function<QString(std::size_t point)>;
   // The points that lie on what is drawn.
   void set_points(std::vector<ChartPoint> points, Tip tip) {

@@ -11,8 +11,8 @@
 
 namespace shardwright::gui {
 
-// Its last entry, "Other file…", asks for a file when it is chosen in the list. Keys and the wheel pass
-// it by, since a dialog would surprise there.
+// Its last entry, "Other file…", asks for a file when it is chosen in the list. Keys and the wheel
+// pass it by, since a dialog would surprise there.
 class ProfileBox : public QComboBox {
   Q_OBJECT
 

@@ -10,8 +10,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Returns the field of alternatives that a term has so far, "kind=" of "kind=gemm,att", and what is typed
-// behind it, "att"; of a first value or a field that is typed, nothing and all of it.
+// Returns the field of alternatives that a term has so far, "kind=" of "kind=gemm,att", and what is
+// typed behind it, "att"; of a first value or a field that is typed, nothing and all of it.
 std::pair<QString, QString> begun_term(const QString& before_cursor) {
   static const QRegularExpression kBegun(
       uR"((?:^|[\s,;-])(?:(\w[\w-]*=)(?:[^\s,;"=<>]+,)+)?([^\s,;"<>]*)$)"_s);

@@ -9,8 +9,8 @@ class QStringListModel;
 
 namespace shardwright::gui {
 
-// Offers the fields and values that begin as the term before the cursor does, and writes the chosen one in
-// its place. The line, which owns the completer, holds a query (gui/models/query.hpp).
+// Offers the fields and values that begin as the term before the cursor does, and writes the chosen
+// one in its place. The line, which owns the completer, holds a query (gui/models/query.hpp).
 class QueryCompleter : public QCompleter {
   Q_OBJECT
 
@@ -26,8 +26,8 @@ class QueryCompleter : public QCompleter {
  private:
   QLineEdit* line_;
   QStringListModel* completions_;
-  // What stands before and behind the part of the line that a completion replaces, and the field that
-  // completions repeat.
+  // What stands before and behind the part of the line that a completion replaces, and the field
+  // that completions repeat.
   mutable QString before_, after_, field_;
 };
 

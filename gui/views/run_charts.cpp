@@ -9,13 +9,13 @@
 namespace shardwright::gui {
 namespace {
 
-// Validations that are few and far between are marked, in pixels: a dotted line alone is lost on the
-// line of the steps.
+// Validations that are few and far between are marked, in pixels: a dotted line alone is lost on
+// the line of the steps.
 constexpr qsizetype kMostMarks = 60;
 constexpr double kMarkSize = 4.5;
 
-// Returns the tensors that a step allocates, as the run counts them: without those that last from step
-// to step, and without memory that no tensor explains.
+// Returns the tensors that a step allocates, as the run counts them: without those that last from
+// step to step, and without memory that no tensor explains.
 Bytes tensor_memory(const sim::StepResult& result) {
   Bytes tensors;
   for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,

@@ -23,8 +23,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Adds a group for rows of a title and a field, or of one text across both. The form layout of Qt 6.4
-// would give a row no height if a hidden one held its place before.
+// Adds a group for rows of a title and a field, or of one text across both. The form layout of Qt
+// 6.4 would give a row no height if a hidden one held its place before.
 QGridLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
   auto* form = new QGridLayout(group);
@@ -240,8 +240,8 @@ PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
   return box;
 }
 
-// Takes a number when the user presses Enter or leaves its field. Each of its digits alone would start
-// a search, whose answer would rewrite the field while the user still types.
+// Takes a number when the user presses Enter or leaves its field. Each of its digits alone would
+// start a search, whose answer would rewrite the field while the user still types.
 void ScenarioView::take_when_left(QAbstractSpinBox& box) {
   box.setKeyboardTracking(false);
   connect(box.findChild<QLineEdit*>(), &QLineEdit::textEdited, this,

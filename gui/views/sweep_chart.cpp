@@ -130,8 +130,8 @@ void SweepChart::add_missing() {
   if (ys.contains(0.0)) yAxis->setRangeLower(-kBelowZero * yAxis->range().upper);
 }
 
-// Marks the value that the scenario has now: with a ring around its point or, between points, with a
-// line.
+// Marks the value that the scenario has now: with a ring around its point or, between points, with
+// a line.
 void SweepChart::add_current() {
   const double value = shown_.own_value;
   if (!(value > 0.0)) return;

@@ -36,10 +36,11 @@ class View : public QWidget {
 
   // True while the view computes what it shows.
   virtual bool is_busy() const { return false; }
-  // Computes what the view lacks if it is looked at: nothing is computed for a view that nobody sees.
+  // Computes what the view lacks if it is looked at: nothing is computed for a view that nobody
+  // sees.
   virtual void look_again() {}
-  // Computes what the view lacks also where it is not looked at, and calls `ready` once the view shows
-  // it or says why it cannot.
+  // Computes what the view lacks also where it is not looked at, and calls `ready` once the view
+  // shows it or says why it cannot.
   void fill_then(std::function<void()> ready);
 
   // The shown data as a table; empty if there is none.
@@ -68,8 +69,8 @@ class View : public QWidget {
   std::function<void()> ready_;
 };
 
-// Stores a list in a session. Leaves an empty one out, which Qt would write as a value that cannot be
-// read.
+// Stores a list in a session. Leaves an empty one out, which Qt would write as a value that cannot
+// be read.
 inline void save_list(QSettings& session, const QString& key, const QStringList& list) {
   if (list.isEmpty()) {
     session.remove(key);

@@ -72,7 +72,8 @@ QString change_text(const planner::ResultDifference& result) {
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
 }
 
-// What differs: the fields of the plan, then those of its model and machine, then figures of the step.
+// What differs: the fields of the plan, then those of its model and machine, then figures of the
+// step.
 TextTable differences_table(const planner::Comparison& comparison, const QString& first,
                             const QString& second) {
   TextTable table{{WhyView::tr("What"), first, second, WhyView::tr("Difference")}, {}};

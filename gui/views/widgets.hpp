@@ -30,8 +30,8 @@ QLabel* wrapped_label(const QString& name);
 QToolButton* tool_button(const QString& name, const QString& text, const QString& tip = {});
 void set_text_colour(QWidget& widget, const QColor& colour);
 void make_bold(QWidget& widget);
-// Shows separators of thousands in a spin box while nobody types into it: writing them would move the
-// cursor.
+// Shows separators of thousands in a spin box while nobody types into it: writing them would move
+// the cursor.
 void separate_thousands(QAbstractSpinBox& field);
 // Calls `fit` now, and again whenever the letters of the widget change.
 void follow_letters(QWidget& widget, std::function<void()> fit);

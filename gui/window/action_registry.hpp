@@ -28,7 +28,8 @@ class ActionRegistry : public QObject {
   // Takes an action that something else made (docks, undo).
   void adopt(const QString& group, QAction* action);
 
-  // Enables a command, or disables it and says in its tool tip why. Without an `obstacle` it is enabled.
+  // Enables a command, or disables it and says in its tool tip why. Without an `obstacle` it is
+  // enabled.
   void allow(const QString& id, const QString& obstacle);
 
   QAction* find(const QString& id) const;

@@ -7,8 +7,8 @@
 
 namespace shardwright::gui {
 
-// Stops the blinking of text cursors when no key and no button was pressed for a while, and starts it
-// again with the next one. At most one of these lives at a time.
+// Stops the blinking of text cursors when no key and no button was pressed for a while, and starts
+// it again with the next one. At most one of these lives at a time.
 class CursorRest : public QObject {
  public:
   explicit CursorRest(std::chrono::milliseconds patience = std::chrono::seconds(10));

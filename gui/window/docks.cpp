@@ -158,8 +158,8 @@ void Docks::maximise(bool on) {
   Q_EMIT maximised_changed(on);
 }
 
-// A state may be that of a window of another size: the width that the first dock gets from it is none
-// that the user chose.
+// A state may be that of a window of another size: the width that the first dock gets from it is
+// none that the user chose.
 bool Docks::restore_state(const QByteArray& state) {
   const QSize held = std::exchange(laid_out_, QSize());
   const bool restored = window_->restoreState(state);

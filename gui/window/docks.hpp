@@ -47,8 +47,8 @@ class Docks : public QObject {
   // Gives the current view the whole window, or returns to the layout before.
   void maximise(bool on);
   bool is_maximised() const { return before_maximised_.has_value(); }
-  // Deletes the docks. Their views lose the focus as they go and may then use parts of the window, so
-  // its base class, which would delete them last, is too late.
+  // Deletes the docks. Their views lose the focus as they go and may then use parts of the window,
+  // so its base class, which would delete them last, is too late.
   void clear();
 
   QWidget* view(const QString& id) const;

@@ -35,9 +35,9 @@ class FileExport : public QObject {
   void export_view(const QString& suffix);
   // Asks for a file and writes a chart to it, without the widgets around it.
   void export_chart(QWidget& chart, const QString& suffix);
-  // Asks for a file and writes all that the views show to it, "html" or "pdf". Says which views show
-  // nothing. `fill_views` calls what it is given once they show all that they can; a message offers to
-  // write the report before.
+  // Asks for a file and writes all that the views show to it, "html" or "pdf". Says which views
+  // show nothing. `fill_views` calls what it is given once they show all that they can; a message
+  // offers to write the report before.
   void export_report(const QString& title, const QString& suffix,
                      const std::function<void(std::function<void()>)>& fill_views);
   void copy_picture();

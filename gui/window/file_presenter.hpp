@@ -29,7 +29,8 @@ class FileReader : public QObject {
  public:
   FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent);
 
-  // Joins files that are opened while others are read; files that are read again wait by themselves.
+  // Joins files that are opened while others are read; files that are read again wait by
+  // themselves.
   void read(const ReadBatch& batch);
   // Drops the files that are being read and those that wait.
   void stop();

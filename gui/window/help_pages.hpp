@@ -5,8 +5,8 @@ class QWidget;
 
 namespace shardwright::gui {
 
-// Opens the glossary of the documentation, with a line that finds a word in it; brings an open one to
-// the front.
+// Opens the glossary of the documentation, with a line that finds a word in it; brings an open one
+// to the front.
 void show_glossary(QWidget* window);
 
 // Opens the page with version and licences.

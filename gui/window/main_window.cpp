@@ -46,7 +46,8 @@ QStringList local_files(const QMimeData& dragged) {
   return paths;
 }
 
-// Asks what becomes of a run, and closes `window` once the run is stopped or let go. Returns at once.
+// Asks what becomes of a run, and closes `window` once the run is stopped or let go. Returns at
+// once.
 void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
   auto* question = new QMessageBox(
       QMessageBox::Question, RunView::tr("A run is in progress"),

@@ -1,5 +1,5 @@
-// The window: a dock for each view and one shared selection. It puts the parts together that have one
-// subject each: docks, search, files, export, steps, commands.
+// The window: a dock for each view and one shared selection. It puts the parts together that have
+// one subject each: docks, search, files, export, steps, commands.
 #pragma once
 
 #include <QMainWindow>
@@ -49,8 +49,8 @@ class MainWindow : public QMainWindow {
   // until plans of files take the place of its own.
   void begin(const QStringList& files);
   void start();
-  // Reads files in the background; two of a kind are compared. A search goes on until plans of files
-  // take the place of its own.
+  // Reads files in the background; two of a kind are compared. A search goes on until plans of
+  // files take the place of its own.
   void open(const QStringList& paths);
 
   // The docks in their order; the object name of a dock is the id of its view.

@@ -71,8 +71,8 @@ void OpenedFiles::watch() {
   }
 }
 
-// Watches files anew that were replaced by others of their names, which the watcher loses, and looks
-// again for files that are gone.
+// Watches files anew that were replaced by others of their names, which the watcher loses, and
+// looks again for files that are gone.
 void OpenedFiles::report_changes() {
   const QStringList open = paths();
   touched_.removeIf([&](const QString& path) { return !open.contains(path); });

@@ -30,8 +30,8 @@ class RecentFiles {
   QStringList paths_;
 };
 
-// Files of a kind take the place of others of that kind. Parts are the files that the scenario names,
-// profiles those of the forecast.
+// Files of a kind take the place of others of that kind. Parts are the files that the scenario
+// names, profiles those of the forecast.
 enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts, Profiles };
 
 class OpenedFiles : public QObject {
@@ -44,8 +44,8 @@ class OpenedFiles : public QObject {
   const QStringList& of(OpenedKind kind) const { return paths_[kind]; }
   QStringList paths() const;
 
-  // Saves all but parts and profiles, whose fields name them themselves, and `more`, the files that are being
-  // read.
+  // Saves all but parts and profiles, whose fields name them themselves, and `more`, the files that
+  // are being read.
   void save(QSettings& settings, const QStringList& more) const;
   static QStringList of_last_session(const QSettings& settings);
 

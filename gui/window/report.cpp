@@ -108,7 +108,8 @@ QString inline_picture(QWidget& widget) {
   const bool is_chart = qobject_cast<Chart*>(&widget) != nullptr;
   QByteArray bytes;
   if (is_chart) {
-    // Browsers have other names for fonts, and another kind of letters for names that they do not know.
+    // Browsers have other names for fonts, and another kind of letters for names that they do not
+    // know.
     bytes = vectors_of(widget).replace(
         "font-family=\"",
         "font-family=\"" + QFontInfo(widget.font()).family().toUtf8() + ", sans-serif, ");

@@ -15,8 +15,8 @@ struct ReportSection {
   std::vector<ReportPart> parts;
 };
 
-// A page that needs no other file: charts are vectors, painted views pictures. In light colours, whatever
-// those of the window are.
+// A page that needs no other file: charts are vectors, painted views pictures. In light colours,
+// whatever those of the window are.
 QByteArray report_html(const QString& title, const std::vector<ReportSection>& sections);
 
 // The same on pages of A4, with charts as pictures.

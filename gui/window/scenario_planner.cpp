@@ -176,7 +176,8 @@ void ScenarioPlanner::pin() {
   parts_.selection->pin(shown_);
 }
 
-// The plans of the baseline are kept, so that nothing is searched for unless their search was stopped.
+// The plans of the baseline are kept, so that nothing is searched for unless their search was
+// stopped.
 void ScenarioPlanner::return_to_baseline() {
   const std::optional<Baseline> baseline = parts_.selection->baseline();
   if (!baseline) return;
@@ -204,7 +205,8 @@ void ScenarioPlanner::save(QSettings& settings) const {
   if (baseline->choice) keep(u"scenario"_s, to_json(*baseline->choice));
 }
 
-// The plans that were found beside the baseline are not kept, so that a return to it searches for them.
+// The plans that were found beside the baseline are not kept, so that a return to it searches for
+// them.
 void ScenarioPlanner::restore(const QSettings& settings) {
   const std::string plan = settings.value(u"baseline/plan"_s).toString().toStdString();
   const std::string fields = settings.value(u"baseline/scenario"_s).toString().toStdString();

@@ -46,18 +46,19 @@ class ScenarioPlanner : public QObject {
   void plan_anew();
   // Replaces the scenario by the one that the shown plans are for, which stay.
   void adopt(const QString& edit, const ScenarioChoice& choice);
-  // The shown plans are for a scenario that the fields cannot describe: nothing plans with a change of it.
+  // The shown plans are for a scenario that the fields cannot describe: nothing plans with a change
+  // of it.
   void disown() { shown_.reset(); }
   // Drops the search, because other plans take the place of those that it would find.
   void abandon() { search_.abandon(); }
   // Searches for the scenario of a run, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
-  // Probes this machine first if no profile of it is kept. With `tiny` the scenario becomes one that is
-  // trained here in seconds.
+  // Probes this machine first if no profile of it is kept. With `tiny` the scenario becomes one
+  // that is trained here in seconds.
   void plan_on_this_machine(bool tiny = false);
   void plan_example();
-  // Plan with 10 % more of a resource, with changes that make a plan fit, or for a point of a sweep. Each
-  // is one step of Undo.
+  // Plan with 10 % more of a resource, with changes that make a plan fit, or for a point of a
+  // sweep. Each is one step of Undo.
   void plan_with_more(planner::Resource resource);
   void plan_with(const std::vector<planner::Remedy>& remedies);
   void plan_at(planner::SweepAxis axis, double value);

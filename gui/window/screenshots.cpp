@@ -81,8 +81,8 @@ bool save_comparison(MainWindow& window, const QDir& folder, const QString& look
   return true;
 }
 
-// Measures this machine's CPUs as two ranks see them, so that the prediction lies near the measurement.
-// Returns none if that fails.
+// Measures this machine's CPUs as two ranks see them, so that the prediction lies near the
+// measurement. Returns none if that fails.
 std::optional<ClusterSpec> probed_machine(const QString& folder) {
   const QString profile = QDir(folder).filePath(u"here.json"_s);
   QProcess probe;

@@ -40,8 +40,8 @@ struct MeasuredStep {
   Plan plan;
   std::shared_ptr<const Timeline> timeline;
 
-  // Ignores profile and stack, because calibration replaces both and compares their predictions with
-  // the measurement.
+  // Ignores profile and stack, because calibration replaces both and compares their predictions
+  // with the measurement.
   bool is_of(const Scenario& scenario) const {
     return model == scenario.model && plan == scenario.plan;
   }
@@ -66,15 +66,15 @@ class StepPresenter : public QObject {
   // leave_files() is called. Plans that a search finds do not end that. `names` are those of the
   // files.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
-  // Shows a trace of another program beside the chosen plan's step, also as another plan is chosen, or
-  // two beside each other, until leave_files() is called.
+  // Shows a trace of another program beside the chosen plan's step, also as another plan is chosen,
+  // or two beside each other, until leave_files() is called.
   void show_traces(std::vector<TracedRun> traces, const QStringList& names);
   void leave_files();
   bool shows_files() const { return shows_files_; }
   // Predicts what a view that came to the front lacks.
   void look_again();
-  // Predicts the chosen plan's step also where no view of it is in front, and calls `ready` once the
-  // views show it or say why they cannot.
+  // Predicts the chosen plan's step also where no view of it is in front, and calls `ready` once
+  // the views show it or say why they cannot.
   void predict_then(std::function<void()> ready);
   bool is_busy() const {
     return job_.is_running() || beside_job_.is_running() || comparison_.is_running() ||

@@ -7,8 +7,8 @@ namespace shardwright::gui {
 
 class MainWindow;
 
-// Emits the signals instead of letting them end the program, except those that were ignored before, as
-// under nohup. At most one of these lives at a time.
+// Emits the signals instead of letting them end the program, except those that were ignored before,
+// as under nohup. At most one of these lives at a time.
 class StopSignals : public QObject {
   Q_OBJECT
 

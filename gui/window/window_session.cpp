@@ -44,7 +44,8 @@ class Silence {
 };
 
 // Reads all of the session and removes what Qt cannot read, which it would report on standard error
-// alone. Returns the keys of the removed values; the name of the file stands for lines without a value.
+// alone. Returns the keys of the removed values; the name of the file stands for lines without a
+// value.
 QStringList drop_damaged_values(QSettings& session) {
   const Silence silence;
   QStringList damaged;

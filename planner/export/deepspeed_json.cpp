@@ -1,8 +1,8 @@
-// Plans as the JSON configuration of DeepSpeed 0.19.8. The keys, and the combinations that DeepSpeed
-// refuses, come from https://www.deepspeed.ai/docs/config-json/, deepspeed/runtime/config.py,
-// zero/config.py, engine.py and pipe/engine.py; those of tensor and expert parallelism from
-// deepspeed/runtime/tensor_parallel/config.py, module_inject/auto_ep_config.py,
-// auto_ep_folding.py and utils/groups.py.
+// Plans as the JSON configuration of DeepSpeed 0.19.8. The keys, and the combinations that
+// DeepSpeed refuses, come from https://www.deepspeed.ai/docs/config-json/,
+// deepspeed/runtime/config.py, zero/config.py, engine.py and pipe/engine.py; those of tensor and
+// expert parallelism from deepspeed/runtime/tensor_parallel/config.py,
+// module_inject/auto_ep_config.py, auto_ep_folding.py and utils/groups.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,7 +130,8 @@ void add_deepspeed_states(const Plan& plan, ordered_json& config, PlanExport& re
   }
 }
 
-// AutoTP, Ulysses and pipelines each know data-parallel ranks beside their own, and no further axis.
+// AutoTP, Ulysses and pipelines each know data-parallel ranks beside their own, and no further
+// axis.
 void check_axes(const Plan& plan, PlanExport& result) {
   const std::array axes = {std::pair{"tp", plan.tp}, std::pair{"pp", plan.pp},
                            std::pair{"cp", plan.cp}};

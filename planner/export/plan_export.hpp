@@ -80,8 +80,8 @@ LaunchShape launch_shape(const ClusterSpec& cluster, const Plan& plan);
 // no rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
 std::string torchrun_line(const LaunchShape& shape, const std::string& program);
 
-// Returns "srun --nodes 2 --ntasks-per-node 1 torchrun … PROGRAM", for a batch script. The rendezvous
-// of its processes runs on the first node of the job.
+// Returns "srun --nodes 2 --ntasks-per-node 1 torchrun … PROGRAM", for a batch script. The
+// rendezvous of its processes runs on the first node of the job.
 std::string slurm_line(const LaunchShape& shape, const std::string& program);
 
 // Refuses schedules without a pipeline other than gradient accumulation, the only one that
@@ -106,8 +106,8 @@ inline constexpr std::array kUsualRankOrder = {Axis::Tensor, Axis::Context, Axis
 // Refuses any other rank order.
 void check_rank_order(const Plan& plan, PlanExport& result);
 
-// Says which ranks belong on the nodes of which pool. Refuses pools whose nodes have different numbers
-// of accelerators, which one launch line cannot start.
+// Says which ranks belong on the nodes of which pool. Refuses pools whose nodes have different
+// numbers of accelerators, which one launch line cannot start.
 void note_pools(const Scenario& scenario, PlanExport& result);
 
 // The overlap that the plan allows and the stack supports.

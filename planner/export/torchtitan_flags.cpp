@@ -1,6 +1,6 @@
 // Plans as command-line flags of torchtitan 0.3.0 (https://pypi.org/project/torchtitan/0.3.0/). The
-// names come from torchtitan/config/configs.py and distributed/activation_checkpoint.py; what else it
-// refuses, from trainer.py, distributed/parallel_dims.py, distributed/pipeline_parallel.py and
+// names come from torchtitan/config/configs.py and distributed/activation_checkpoint.py; what else
+// it refuses, from trainer.py, distributed/parallel_dims.py, distributed/pipeline_parallel.py and
 // models/common/decoder.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -301,7 +301,8 @@ std::string configuration_of(const Scenario& scenario, PlanExport& result) {
                      config == nullptr ? "CONFIG" : config);
 }
 
-// Parameters of torchtitan have one format, and with it gradients and moments, but for moments in bf16.
+// Parameters of torchtitan have one format, and with it gradients and moments, but for moments in
+// bf16.
 void add_torchtitan_states(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   using enum OptimizerStates;
   switch (plan.optimizer_states) {

@@ -9,8 +9,9 @@
 
 namespace shardwright::planner {
 
-// Reads the namespace "args" of `common.pt` and of `model_optim_rng.pt`; none where the document has none.
-// Values are written as logs write them. Throws InputError where "args" are not those of a model.
+// Reads the namespace "args" of `common.pt` and of `model_optim_rng.pt`; none where the document
+// has none. Values are written as logs write them. Throws InputError where "args" are not those of
+// a model.
 std::optional<LaunchArguments> checkpoint_arguments(const PickleValue& document,
                                                     const std::string& source);
 

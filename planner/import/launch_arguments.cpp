@@ -230,8 +230,8 @@ std::string without_brackets(std::string_view value) {
   return words;
 }
 
-// A line of the log: "  num_layers ......................... 32". What stands before the name, such as the
-// number of the rank, does not count.
+// A line of the log: "  num_layers ......................... 32". What stands before the name, such
+// as the number of the rank, does not count.
 void read_logged_line(std::string_view line, std::map<std::string, std::string>& values) {
   const std::size_t dots = line.find(" ...");
   if (dots == std::string_view::npos) return;

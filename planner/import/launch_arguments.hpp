@@ -1,5 +1,5 @@
-// The arguments of Megatron-LM with which a run was launched, from a launch script or from the log in
-// which the run printed them.
+// The arguments of Megatron-LM with which a run was launched, from a launch script or from the log
+// in which the run printed them.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace shardwright::planner {
 struct LaunchArguments {
   // The file that they were read from.
   std::string source;
-  // True if all arguments are there, with the values that nobody stated: of a log. Those of a script
-  // leave out what has Megatron-LM's own value.
+  // True if all arguments are there, with the values that nobody stated: of a log. Those of a
+  // script leave out what has Megatron-LM's own value.
   bool complete = false;
-  // By the names of Megatron-LM's namespace: "num_layers". Switches are "True" or "False", the words of
-  // lists have a blank between them.
+  // By the names of Megatron-LM's namespace: "num_layers". Switches are "True" or "False", the
+  // words of lists have a blank between them.
   std::map<std::string, std::string> values;
   // The processes that are started in all.
   std::optional<std::int64_t> ranks;
   // The first comment of a script; "" if there is none.
   std::string title;
-  // What the script takes from its environment and nobody knows here, in words: variables that have their default, and
-  // commands whose output is left out.
+  // What the script takes from its environment and nobody knows here, in words: variables that have
+  // their default, and commands whose output is left out.
   std::vector<std::string> unknown;
 };
 

@@ -23,8 +23,9 @@
 namespace shardwright::planner {
 namespace {
 
-// The layers of each chunk of "Et*7|t*8|t*7L" (megatron/core/transformer/pipeline_parallel_layer_layout.py);
-// empty where the text is another one.
+// The layers of each chunk of "Et*7|t*8|t*7L"
+// (megatron/core/transformer/pipeline_parallel_layer_layout.py); empty where the text is another
+// one.
 std::vector<std::int64_t> layout_layers(const std::string& layout) {
   std::vector<std::int64_t> chunks = {0};
   for (std::size_t i = 0; i < layout.size(); ++i) {
@@ -215,7 +216,8 @@ EnumSet<Module> read_modules(MegatronSettings& settings, const std::string& name
 void read_recomputation(MegatronSettings& settings, const StackSpec& stack, Plan& plan) {
   std::string granularity = settings.text("recompute_granularity");
   if (granularity.empty() && settings.is_on("recompute_activations")) granularity = "selective";
-  // Megatron-LM 2 and Megatron-DeepSpeed recompute all of a layer, by the one or the other argument.
+  // Megatron-LM 2 and Megatron-DeepSpeed recompute all of a layer, by the one or the other
+  // argument.
   std::string method = settings.text("activations_checkpoint_method");
   if (granularity.empty() && (settings.is_on("checkpoint_activations") || !method.empty()))
     granularity = "full";
@@ -384,8 +386,8 @@ std::string name_of_source(std::filesystem::path source) {
   return name.empty() || says_nothing(name) ? "imported" : name;
 }
 
-// Takes the shipped model of the same arguments, or names the model after its file and looks for its
-// vocabulary.
+// Takes the shipped model of the same arguments, or names the model after its file and looks for
+// its vocabulary.
 void identify_model(const LaunchArguments& launch, ImportedPlan& imported) {
   ModelSpec& model = imported.scenario.model;
   const KnownModels known = known_models(imported.scenario);

@@ -25,11 +25,11 @@ struct ExportedNames {
 };
 ExportedNames exported_names(const LaunchArguments& launch);
 
-// The model is the shipped one of the same arguments if there is one, so that its name and vocabulary
-// are known; else one of its own, with the vocabulary of a shipped model of the same sizes. `ranks`: the
-// number of accelerators, if it is not the one that the launch tells; `how_to_state_ranks` says in errors how the
-// user states it. Throws InputError with every argument that is
-// wrong or missing, and with the rules that the plan breaks.
+// The model is the shipped one of the same arguments if there is one, so that its name and
+// vocabulary are known; else one of its own, with the vocabulary of a shipped model of the same
+// sizes. `ranks`: the number of accelerators, if it is not the one that the launch tells;
+// `how_to_state_ranks` says in errors how the user states it. Throws InputError with every argument
+// that is wrong or missing, and with the rules that the plan breaks.
 ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& cluster,
                            const StackSpec& stack, std::optional<std::int64_t> ranks,
                            const std::string& how_to_state_ranks = "a stated number of GPUs");

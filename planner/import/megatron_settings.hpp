@@ -1,4 +1,5 @@
-// The values of Megatron-LM's arguments, each read as what it is, and a record of those that were read.
+// The values of Megatron-LM's arguments, each read as what it is, and a record of those that were
+// read.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace shardwright::planner {
 
-// Values that are no numbers where one belongs become problems at the argument's flag. Counts are at
-// least 0, so that they fit the fields of models and plans; the rules of both are checked later.
+// Values that are no numbers where one belongs become problems at the argument's flag. Counts are
+// at least 0, so that they fit the fields of models and plans; the rules of both are checked later.
 class MegatronSettings {
  public:
   MegatronSettings(const LaunchArguments& launch, ProblemList& problems)
@@ -44,8 +45,8 @@ class MegatronSettings {
 // "--num-layers" of "num_layers".
 std::string flag_of(const std::string& name);
 
-// A Python expression with a number for each layer, "([0]*3+[1]*58)", or the numbers with blanks between
-// them: true where one is not zero. None of anything else, and of another number of layers.
+// A Python expression with a number for each layer, "([0]*3+[1]*58)", or the numbers with blanks
+// between them: true where one is not zero. None of anything else, and of another number of layers.
 std::optional<std::vector<bool>> layer_flags(const std::string& text, std::int64_t layers);
 
 }  // namespace shardwright::planner

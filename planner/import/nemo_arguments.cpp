@@ -16,7 +16,8 @@ namespace {
 
 // Fields of the model (megatron/core/transformer/transformer_config.py and
 // megatron/bridge/models/gpt_provider.py at commit 067f987df03b of
-// https://github.com/NVIDIA-NeMo/Megatron-Bridge) that Megatron-LM's arguments have by the same name.
+// https://github.com/NVIDIA-NeMo/Megatron-Bridge) that Megatron-LM's arguments have by the same
+// name.
 constexpr std::array kFieldsOfModel = {"num_layers",
                                        "hidden_size",
                                        "ffn_hidden_size",
@@ -82,8 +83,9 @@ constexpr std::array kFieldsOfModel = {"num_layers",
                                        "fp16",
                                        "fp4"};
 
-// Further places of arguments. Where a place has a value, those after it do not count: the overlap that a run asks for,
-// for one, goes before that of the model. "model" stands for wherever the fields of the model are.
+// Further places of arguments. Where a place has a value, those after it do not count: the overlap
+// that a run asks for, for one, goes before that of the model. "model" stands for wherever the
+// fields of the model are.
 constexpr std::array<std::pair<const char*, const char*>, 47> kPlaces = {{
     {"train.micro_batch_size", "micro_batch_size"},
     {"train.global_batch_size", "global_batch_size"},

@@ -12,7 +12,8 @@ namespace shardwright::planner {
 // The value of a variable; of a text that is the name of none, the text.
 using ShellValue = std::function<std::string(const std::string& name)>;
 
-// Sums, products and brackets of integers and variables; none of anything else, and of what overflows.
+// Sums, products and brackets of integers and variables; none of anything else, and of what
+// overflows.
 std::optional<std::int64_t> arithmetic_value(std::string_view text, const ShellValue& value_of);
 
 }  // namespace shardwright::planner

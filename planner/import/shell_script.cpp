@@ -169,15 +169,17 @@ class ShellReader {
            word == "then" || word == "else" || word == "do" || word == "{";
   }
 
-  // Counts the conditions and loops that the next command stands in. Only words that stand behind a condition or a list
-  // count, because prose of texts within a script begins with "if" and "for", too.
+  // Counts the conditions and loops that the next command stands in. Only words that stand behind a
+  // condition or a list count, because prose of texts within a script begins with "if" and "for",
+  // too.
   void follow_block(const std::string& word) {
     if (word == "then" || word == "do" || word == "case") ++blocks_;
     if (word == "elif" || word == "fi" || word == "done" || word == "esac")
       blocks_ = std::max(0, blocks_ - 1);
   }
 
-  // Remembers an assignment that ends here and began at `begin`, until another one is sure to follow it.
+  // Remembers an assignment that ends here and began at `begin`, until another one is sure to
+  // follow it.
   void note_condition(const std::string& name, std::size_t begin, const std::string& before) {
     doubtful_.erase(name);
     if (blocks_ == 0 && !follows_outcome_) return;

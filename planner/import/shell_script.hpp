@@ -1,8 +1,8 @@
 // The commands of a shell script as they would be called, without running anything.
 //
-// Assignments, arrays, quotes, continued lines, ${NAME:-default} and sums of integers are followed in
-// the order of the text. Conditions and loops are not: each of their commands is read once. The output
-// of commands and variables of the environment are unknown and empty.
+// Assignments, arrays, quotes, continued lines, ${NAME:-default} and sums of integers are followed
+// in the order of the text. Conditions and loops are not: each of their commands is read once. The
+// output of commands and variables of the environment are unknown and empty.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,15 @@ struct ShellScript {
   std::set<std::string> unset;
   // Variables without a value that were used with a default, and the default.
   std::map<std::string, std::string> defaults;
-  // Of variables that were used with another value than they have without a condition, by name, the last assignment.
+  // Of variables that were used with another value than they have without a condition, by name, the
+  // last assignment.
   std::map<std::string, ConditionalAssignment> conditional;
   // The commands whose output was used and is not known, $(date +%F), as the script has them.
   std::set<std::string> substitutions;
 };
 
-// Throws InputError, with the line, where quotes or brackets are not closed, and where values grow beyond
-// 1 MiB. `source` names the script.
+// Throws InputError, with the line, where quotes or brackets are not closed, and where values grow
+// beyond 1 MiB. `source` names the script.
 ShellScript read_shell_script(std::string_view text, const std::string& source);
 
 }  // namespace shardwright::planner

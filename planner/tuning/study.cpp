@@ -27,8 +27,8 @@ std::optional<TrialJob> new_trial(const Study& study) {
   return TrialJob{number, 0, values ? *values : random_values(study.rules, number), std::nullopt};
 }
 
-// The best trial at a rung that has not gone on, if it is among the best 1 / reduction there: from the
-// highest rung down.
+// The best trial at a rung that has not gone on, if it is among the best 1 / reduction there: from
+// the highest rung down.
 std::optional<TrialJob> promotion(const Study& study) {
   const std::size_t last = study.rules.rungs.size() - 1;
   for (std::size_t rung = std::min(last, study.rungs.size()); rung-- > 0;) {

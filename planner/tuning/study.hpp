@@ -1,8 +1,8 @@
 // A search for hyper-parameters: trials, what they have reached, and which job comes next.
 //
-// A trial trains one set of values. Its budget is divided at rungs, at each of which it has a loss; a
-// job takes a trial from one rung to the next. What comes next depends on nothing but the study, so
-// that a study that was interrupted goes on as if it had not been.
+// A trial trains one set of values. Its budget is divided at rungs, at each of which it has a loss;
+// a job takes a trial from one rung to the next. What comes next depends on nothing but the study,
+// so that a study that was interrupted goes on as if it had not been.
 #pragma once
 
 #include <compare>
@@ -20,8 +20,8 @@ enum class TuningSearch : std::uint8_t {
   Random,
   // The same, with values that a Gaussian process proposes.
   Bayes,
-  // All trials go on; the worst continue from the states of the best with other values (Jaderberg et
-  // al. 2017).
+  // All trials go on; the worst continue from the states of the best with other values (Jaderberg
+  // et al. 2017).
   Population,
 };
 constexpr auto enum_names(TuningSearch) {
@@ -40,8 +40,8 @@ struct StudyRules {
   std::uint64_t seed = 1;
 };
 
-// The rungs of a halving: each `reduction` times the one before it. With as many as the trials allow,
-// one trial reaches the last.
+// The rungs of a halving: each `reduction` times the one before it. With as many as the trials
+// allow, one trial reaches the last.
 std::vector<double> halving_rungs(std::int64_t rungs, std::int64_t reduction);
 std::int64_t most_halving_rungs(std::int64_t trials, std::int64_t reduction);
 

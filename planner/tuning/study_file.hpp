@@ -1,4 +1,5 @@
-// The file in which a tuning keeps what its trials have reached, and the folders of the trials beside it.
+// The file in which a tuning keeps what its trials have reached, and the folders of the trials
+// beside it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The jobs of a study on workers, each of which runs one job at a time.
 //
-// Which job is next depends on the losses so far, and so on the order in which jobs end. That order is
-// the one of a clock on which each job takes its predicted time, whatever it really takes, so that
-// a study gives the same result on any machine, also if it is interrupted and continued.
+// Which job is next depends on the losses so far, and so on the order in which jobs end. That order
+// is the one of a clock on which each job takes its predicted time, whatever it really takes, so
+// that a study gives the same result on any machine, also if it is interrupted and continued.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ using JobTime = std::function<Seconds(const TrialJob&)>;
 std::vector<ScheduledJob> run_study(Study& study, std::size_t workers, const JobTime& time,
                                     const JobHooks& hooks);
 
-// A study whose losses nobody knows yet: how long it takes, by many studies in which chance ranks the
-// trials, each in the same place at all rungs.
+// A study whose losses nobody knows yet: how long it takes, by many studies in which chance ranks
+// the trials, each in the same place at all rungs.
 struct StudyForecast {
   // Seconds until the last job ends; infinite where failures leave a job no progress.
   sim::Percentiles wall;

@@ -8,8 +8,8 @@
 //   longest = the block that sees the most keys, alone on a compute unit
 //   speed   = d / 128 * score(128) / score(d)
 //   score   = max(products, softmax) + (1 - overlap) * min(products, softmax)
-//             products: 2 d FLOP each at the matrix peak, two in the forward pass and five backward;
-//             softmax: one exponential on the special-function units, whatever the width
+//             products: 2 d FLOP each at the matrix peak, two in the forward pass and five
+//             backward; softmax: one exponential on the special-function units, whatever the width
 //   memory  = queries, keys, values and results once (in the backward pass gradients, too)
 //
 // `start` is a block's fixed cost in keys; `diagonal` are the masked keys that share a tile with

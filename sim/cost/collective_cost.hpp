@@ -60,8 +60,8 @@ double bus_factor(OpKind kind, std::int64_t members);
 
 // `kind` is a communication; `bytes` as in `CommunicationWork`. Send and receive cross the node's
 // boundary where `placement.nodes` is above one. With `forced`, only that algorithm is considered;
-// an algorithm that the path does not offer gives way to the ring. `tokens` says what an all-to-all of
-// tokens sends (placement.hpp); where it counts some, the stack's own kernels send them.
+// an algorithm that the path does not offer gives way to the ring. `tokens` says what an all-to-all
+// of tokens sends (placement.hpp); where it counts some, the stack's own kernels send them.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const StackSpec& stack,
                                std::optional<Algorithm> forced = std::nullopt,

@@ -43,10 +43,10 @@ KernelCost memory_cost(const MemoryWork& work, const AcceleratorSpec& accelerato
 KernelCost offload_cost(const MemoryWork& work, const HostSpec& host,
                         const AcceleratorSpec& accelerator);
 
-// The share of a host's memory bandwidth that the optimizer's step reaches there. DeepSpeed's CPU-Adam
-// updates 10e9 parameters in 2.57 s on two Xeon Platinum 8168 (ZeRO-Offload, arXiv 2101.06840, table 4),
-// which touches 30 bytes of each: 117 GB/s of 256 GB/s, the bandwidth of their twelve channels of
-// DDR4-2666.
+// The share of a host's memory bandwidth that the optimizer's step reaches there. DeepSpeed's
+// CPU-Adam updates 10e9 parameters in 2.57 s on two Xeon Platinum 8168 (ZeRO-Offload, arXiv
+// 2101.06840, table 4), which touches 30 bytes of each: 117 GB/s of 256 GB/s, the bandwidth of
+// their twelve channels of DDR4-2666.
 inline constexpr double kHostUpdateEfficiency = 0.46;
 
 // The step of `sharers` ranks of a node, which share its memory and disks alike: copies over the

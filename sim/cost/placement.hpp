@@ -73,16 +73,16 @@ struct TokenTraffic {
   std::int64_t count = 0;
   // The share of the copies to other nodes that crosses the network.
   double remote = 1.0;
-  // The share of the copies that the links inside of a node carry, to its own members and on behalf of
-  // other nodes.
+  // The share of the copies that the links inside of a node carry, to its own members and on behalf
+  // of other nodes.
   double local = 1.0;
 };
 
-// What is sent where kernels send each node one copy, which each of its ranks gets once, however many
-// experts it holds (github.com/deepseek-ai/DeepEP). k copies, which are spread independently over n
-// nodes or ranks, hit n (1 - (1 - 1/n)^k) of them, and at most `most_nodes` nodes, as DeepSeek-V3's
-// router limits them (arXiv 2412.19437, section 2.1.2). Both are 1 where all copies are sent
-// (`tokens`, `copies` and `most_nodes` as CommunicationWork has them).
+// What is sent where kernels send each node one copy, which each of its ranks gets once, however
+// many experts it holds (github.com/deepseek-ai/DeepEP). k copies, which are spread independently
+// over n nodes or ranks, hit n (1 - (1 - 1/n)^k) of them, and at most `most_nodes` nodes, as
+// DeepSeek-V3's router limits them (arXiv 2412.19437, section 2.1.2). Both are 1 where all copies
+// are sent (`tokens`, `copies` and `most_nodes` as CommunicationWork has them).
 TokenTraffic token_traffic(std::int64_t tokens, std::int64_t copies, std::int64_t most_nodes,
                            const GroupPlacement& placement);
 

@@ -9,8 +9,8 @@
 namespace shardwright::sim {
 namespace {
 
-// The most nodes, up to `below`, into which the job's nodes can be cut so that each run of them lies
-// below one switch.
+// The most nodes, up to `below`, into which the job's nodes can be cut so that each run of them
+// lies below one switch.
 std::int64_t longest_run(std::span<const std::int64_t> nodes, std::int64_t below) {
   const auto fits = [&](std::int64_t run) {
     for (std::int64_t i = 1; i < std::ssize(nodes); ++i) {

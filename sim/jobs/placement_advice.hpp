@@ -32,7 +32,8 @@ struct NodeGroup {
 std::int64_t count_shared_switches(const ClusterSpec& cluster, std::span<const std::int64_t> nodes,
                                    const std::vector<NodeGroup>& others);
 
-// So many of the first `cluster_nodes` nodes, none of which is in `taken`; nothing if fewer are free.
+// So many of the first `cluster_nodes` nodes, none of which is in `taken`; nothing if fewer are
+// free.
 std::optional<std::vector<std::int64_t>> advise_nodes(const ClusterSpec& cluster,
                                                       std::int64_t cluster_nodes,
                                                       std::int64_t needed,

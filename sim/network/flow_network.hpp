@@ -27,19 +27,20 @@
 // A change is solved for in one of two ways, within the links that routes connect with it, its
 // component.
 //
-// It works by region where bottlenecks pass a change on to few: `resolve` starts from the paths that
-// lost their bottleneck or are new and solves for this region alone, with all other rates held fixed.
-// It then looks at the links of the region for a fixed path that no longer has a bottleneck, takes
-// such paths into the region and solves again. When there is none, every path has a bottleneck, and
-// the rates are the max-min fair ones of the whole network.
+// It works by region where bottlenecks pass a change on to few: `resolve` starts from the paths
+// that lost their bottleneck or are new and solves for this region alone, with all other rates held
+// fixed. It then looks at the links of the region for a fixed path that no longer has a bottleneck,
+// takes such paths into the region and solves again. When there is none, every path has a
+// bottleneck, and the rates are the max-min fair ones of the whole network.
 //
-// It works by component where each change moves most rates: one progressive filling of all its paths,
-// with nothing held fixed. It begins at the last checkpoint of the filling before up to which the change
-// makes no difference. A region whose work comes to more than that of such a filling is given up
-// for it, and as long as this goes on most changes are filled for at once, without a region before.
+// It works by component where each change moves most rates: one progressive filling of all its
+// paths, with nothing held fixed. It begins at the last checkpoint of the filling before up to
+// which the change makes no difference. A region whose work comes to more than that of such a
+// filling is given up for it, and as long as this goes on most changes are filled for at once,
+// without a region before.
 //
-// Rates agree with those of plain filling within 1e-9, relatively; the sum over a link never exceeds its
-// capacity but by rounding.
+// Rates agree with those of plain filling within 1e-9, relatively; the sum over a link never
+// exceeds its capacity but by rounding.
 #pragma once
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 //   finish = T  with  integral from s + sum of latencies over R to T of x(t) dt = b.
 //
 // Rates change only when a flow's bytes begin or end to move; between two such moments they are
-// constant (see flow_network.hpp for what they are). A flow of zero bytes finishes after the latency, a
-// flow without links at once.
+// constant (see flow_network.hpp for what they are). A flow of zero bytes finishes after the
+// latency, a flow without links at once.
 //
 // Per path (the flows of one route) the simulation knows the bytes that each of its flows was
 // served; a flow ends when the path has served what it had on the flow's arrival plus the flow's

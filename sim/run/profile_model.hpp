@@ -24,13 +24,13 @@ struct StageSteps {
 struct RunMachine {
   std::int64_t nodes = 1;
   Bytes checkpoint;
-  // Data-parallel replicas, and the copies that they hold of all states: on ranks, and on nodes of which
-  // each has at most one.
+  // Data-parallel replicas, and the copies that they hold of all states: on ranks, and on nodes of
+  // which each has at most one.
   std::int64_t replicas = 1, copies = 1, copies_on_nodes = copies;
 };
 
-// Tokens of a second that the input pipeline supplies in the first pass over the data set, or in later
-// ones; infinite without a limit (docs/models/storage.md).
+// Tokens of a second that the input pipeline supplies in the first pass over the data set, or in
+// later ones; infinite without a limit (docs/models/storage.md).
 double input_supply(const InputSpec& input, double nodes, bool first_pass);
 
 // The work of all stages (RunModel::work).

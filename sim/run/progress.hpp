@@ -1,8 +1,8 @@
 // The progress of a run on its checkpoints.
 //
 // A place of the run is the time that it has run to get there without any failure: `interval` of
-// work, the stall of a checkpoint, `interval` of work, …, and a last checkpoint at the end. A failure
-// takes the run back to an earlier place, so that whole intervals need not be simulated.
+// work, the stall of a checkpoint, `interval` of work, …, and a last checkpoint at the end. A
+// failure takes the run back to an earlier place, so that whole intervals need not be simulated.
 #pragma once
 
 #include <algorithm>

@@ -37,8 +37,8 @@ struct RunHistory {
 
   // The share of the work that is done at a time; that of the end afterwards.
   double progress_at(Seconds time) const;
-  // The uses of the time from `begin` to `end`, in so many parts of equal length. Work that a failure
-  // takes back later counts as lost, as in the outcome.
+  // The uses of the time from `begin` to `end`, in so many parts of equal length. Work that a
+  // failure takes back later counts as lost, as in the outcome.
   std::vector<RunTimes> times_between(Seconds begin, Seconds end, std::size_t parts) const;
 };
 

@@ -35,9 +35,9 @@ using RunTimes = EnumArray<RunPart, Seconds>;
 
 Seconds total(const RunTimes& times);
 
-// The interruptions of one cause: a Poisson process over the whole job. Its rate changes with the age
-// of the fleet like the hazard of a Weibull distribution. A repaired or replaced component is taken to
-// be as old as the fleet (minimal repair), which holds while few components fail.
+// The interruptions of one cause: a Poisson process over the whole job. Its rate changes with the
+// age of the fleet like the hazard of a Weibull distribution. A repaired or replaced component is
+// taken to be as old as the fleet (minimal repair), which holds while few components fail.
 struct FailureProcess {
   // The rate of the whole job at the beginning of the run.
   Hertz rate;
@@ -109,27 +109,27 @@ struct RunModel {
   Seconds restart;
   Seconds repair;
   std::int64_t spares = 0;
-  // Whole replicas of so many nodes that hold all states. One takes the place of a replica that lacks a
-  // node, in this time.
+  // Whole replicas of so many nodes that hold all states. One takes the place of a replica that
+  // lacks a node, in this time.
   std::int64_t spare_replicas = 0, nodes_of_replica = 1;
   Seconds swap;
   // Of one node's failure no work is lost: the states come from another replica in this time.
   bool from_replicas = false;
   Seconds load_replica;
-  // Without a spare node the run goes on with as many replicas as the rest of the nodes holds, each of
-  // which holds so many; with one replica it waits.
+  // Without a spare node the run goes on with as many replicas as the rest of the nodes holds, each
+  // of which holds so many; with one replica it waits.
   std::int64_t replicas = 1;
   double replicas_of_node = 1.0;
-  // The speed without one node, without two, …, over that with all of them; without more, and where it
-  // is empty, it falls in proportion to the replicas.
+  // The speed without one node, without two, …, over that with all of them; without more, and where
+  // it is empty, it falls in proportion to the replicas.
   std::vector<double> shrunk_speeds;
   // The 80 % interval of the step time over the predicted one. Runs draw from it.
   double step_low = 1.0, step_high = 1.0;
   // What InputStall of the work consists of; empty: it keeps its length.
   std::vector<InputWait> input_waits{};
 
-  // The work if steps take `factor` times as long: longer steps wait less for their input, and evaluations
-  // are no steps.
+  // The work if steps take `factor` times as long: longer steps wait less for their input, and
+  // evaluations are no steps.
   RunTimes work_at(double factor) const;
   Seconds total_work() const { return total(work); }
   std::int64_t spare_nodes() const { return spares + spare_replicas * nodes_of_replica; }

@@ -20,9 +20,9 @@ struct RunOptions {
 
 struct RunHistory;
 
-// The step time of run `index` of `runs` over the predicted one. The runs divide the distribution, whose
-// 10 % and 90 % quantiles are those of the interval, evenly among them, so that few of them have its
-// median.
+// The step time of run `index` of `runs` over the predicted one. The runs divide the distribution,
+// whose 10 % and 90 % quantiles are those of the interval, evenly among them, so that few of them
+// have its median.
 double step_factor(const RunModel& model, std::int64_t runs, std::int64_t index);
 
 // Simulates run `index` of `runs`. The interval of the model is above zero.

@@ -1,9 +1,9 @@
-// What the ops of a block do on a rank on which nothing else goes on, from the start of the first op
-// on: their ends, what is still queued then, and what they add to the rank's sums.
+// What the ops of a block do on a rank on which nothing else goes on, from the start of the first
+// op on: their ends, what is still queued then, and what they add to the rank's sums.
 //
 // A step calls the same few blocks thousands of times, and mostly so: the first op starts when all
-// before it has ended, and each further op waits for an op of the block. All of their times then move
-// with that start, and the replay need not find them again.
+// before it has ended, and each further op waits for an op of the block. All of their times then
+// move with that start, and the replay need not find them again.
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@ class BlockTrace {
   BlockTrace(const BlockTrace&) = delete;
   BlockTrace& operator=(const BlockTrace&) = delete;
 
-  // Replays a call of the block whose first op may start at `start`; false, with nothing done, if the
-  // rank's state has a say in the times of further ops.
+  // Replays a call of the block whose first op may start at `start`; false, with nothing done, if
+  // the rank's state has a say in the times of further ops.
   bool repeat(const Call& call, std::span<const Wait> waits, const RankStart& start,
               FoldedRank& rank) const;
 
@@ -55,11 +55,11 @@ class BlockTrace {
   std::vector<std::size_t> streams_;
   // The host's time for all ops.
   double launch_ = 0.0;
-  // The most time from the start of an op but the first to the time at which a host that begins with
-  // the block has issued it.
+  // The most time from the start of an op but the first to the time at which a host that begins
+  // with the block has issued it.
   double lead_;
-  // The first kernel and when it starts; kNoOp: there is none. The breakdown of `end_` is without what
-  // the compute stream waits before it.
+  // The first kernel and when it starts; kNoOp: there is none. The breakdown of `end_` is without
+  // what the compute stream waits before it.
   std::uint32_t first_kernel_ = kNoOp;
   double kernel_start_ = 0.0;
   // The parts of that breakdown that are not zero.

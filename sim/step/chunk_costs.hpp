@@ -35,8 +35,8 @@ struct PipelineLayout {
   std::vector<std::size_t> stage_kind;
   // Both ends of each run of like stages, in pipeline order.
   std::vector<RunEnd> ends;
-  // The pools of stages, and of chunks by position, as pool_of_stage() numbers them; empty where the
-  // plan names none.
+  // The pools of stages, and of chunks by position, as pool_of_stage() numbers them; empty where
+  // the plan names none.
   std::vector<std::size_t> stage_pools, chunk_pools;
 
   std::size_t pool_of(std::size_t stage) const {
@@ -129,9 +129,9 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position);
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages);
 
-// The key of a chunk among those with the same layer costs on the same pool, so that plans share its
-// cost. It tells which layers the chunk has, which of its ends is an end of the model or lies on its
-// own stage, what is recomputed and sharded, and, if it is sharded, which slots are timed.
+// The key of a chunk among those with the same layer costs on the same pool, so that plans share
+// its cost. It tells which layers the chunk has, which of its ends is an end of the model or lies
+// on its own stage, what is recomputed and sharded, and, if it is sharded, which slots are timed.
 std::uint64_t chunk_key(const PlanContext& in, std::size_t position);
 inline constexpr int kChunkKeyBits = 46;
 using ChunkCostsByKey = std::unordered_map<std::uint64_t, ChunkCost>;

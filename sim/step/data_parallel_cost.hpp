@@ -60,7 +60,8 @@ struct StateCost {
 StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
                      MessageTimes& messages);
 
-// Bytes of a shared embedding's gradient that the ends of the pipeline add up; 0 if they share none.
+// Bytes of a shared embedding's gradient that the ends of the pipeline add up; 0 if they share
+// none.
 double tied_bytes(const PlanContext& in);
 
 // Parameters of one rank of the stage.

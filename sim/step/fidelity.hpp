@@ -42,8 +42,9 @@ struct SimulatedStep {
   // The full level's replay of all ranks. It watches the slowest rank of each stage (of equals the
   // first), in the order of the stages, then the ranks that the options ask for.
   std::optional<FullReplay> full;
-  // Plans with parameter servers have the first, and those whose replicas push without an agreement in each step
-  // the second: many simulated steps, which at the full level are the ranks' own and give the step.
+  // Plans with parameter servers have the first, and those whose replicas push without an agreement
+  // in each step the second: many simulated steps, which at the full level are the ranks' own and
+  // give the step.
   std::optional<ServerUse> servers;
   std::optional<ServedSteps> served;
   // True if the full level was stopped: all figures, and `fidelity`, are then those of the event

@@ -1,5 +1,5 @@
-// The progress of the folded replay on one rank, and the rules of the rank itself: when its ops start
-// and end, as far as no other stage takes part.
+// The progress of the folded replay on one rank, and the rules of the rank itself: when its ops
+// start and end, as far as no other stage takes part.
 #pragma once
 
 #include <array>
@@ -61,8 +61,8 @@ struct FoldedRank {
   SharedDevice device;
   // The interference of each op, if it is kept.
   std::vector<Seconds> interference;
-  // For the comparison of periods: the marks at both ends of the last one, and the last call of which
-  // an op started when the host had issued it.
+  // For the comparison of periods: the marks at both ends of the last one, and the last call of
+  // which an op started when the host had issued it.
   PeriodMark begin, end;
   std::size_t led_by_host = 0;
   std::vector<PostedReceive> posted;
@@ -73,9 +73,9 @@ struct FoldedRank {
     stream_pending.fill(kNoOp);
   }
 
-  // Finds when the op at hand, of call `of`, may start; false if it depends on something that has not
-  // been replayed yet. It writes to `start`, since returning a value copies what has just been written
-  // in parts, which costs a third of the replay.
+  // Finds when the op at hand, of call `of`, may start; false if it depends on something that has
+  // not been replayed yet. It writes to `start`, since returning a value copies what has just been
+  // written in parts, which costs a third of the replay.
   bool find_start(const FlatProgram& flat, const Call& of, const FlatOp& at_hand,
                   std::span<const Wait> waits, RankStart& start);
 

@@ -2,8 +2,8 @@
 //
 // The rules are those of the event level (folded_replay.hpp), for each rank on its own: a
 // collective starts when all members of its group have reached it, a message when both ranks have.
-// If all ranks are alike and no links are shared, both fidelity levels give the same times. The full
-// level adds:
+// If all ranks are alike and no links are shared, both fidelity levels give the same times. The
+// full level adds:
 //   - ranks whose kernels are slower, by given factors or at random (rank_variation.hpp),
 //   - NICs that are slower than their profile says,
 //   - contention: collectives and messages that cross nodes at the same time share NICs and

@@ -52,7 +52,8 @@ struct Gap {
 void explain_gap(const Gap& gap, std::span<const OpTime> ops, TimeBreakdown& time);
 
 // Explains the time after a rank's last kernel, which ends at `computed`: it waits for its own last
-// gather or exchange of local steps, which ends at `gathered`, or for other stages until the end of the step.
+// gather or exchange of local steps, which ends at `gathered`, or for other stages until the end of
+// the step.
 void explain_end(double computed, double gathered, double step, TimeBreakdown& time);
 
 }  // namespace shardwright::sim

@@ -52,8 +52,8 @@ struct BlockCost {
 BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
 struct PartCost {
-  // The cost of each slot. Backward slots include the recomputed forward pass, unless the layer's group
-  // runs again as a whole.
+  // The cost of each slot. Backward slots include the recomputed forward pass, unless the layer's
+  // group runs again as a whole.
   EnumArray<SlotPhase, BlockCost> slot;
   // The recomputed forward pass of a layer whose group runs again as a whole.
   BlockCost rerun;

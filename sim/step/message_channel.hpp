@@ -13,8 +13,8 @@ namespace shardwright::sim {
 template <class End>
 class MessageChannel {
  public:
-  // Notes that one rank, the sender or the receiver, has reached its next message. Returns the other
-  // end if the other rank has reached it before.
+  // Notes that one rank, the sender or the receiver, has reached its next message. Returns the
+  // other end if the other rank has reached it before.
   std::optional<End> post(bool sends, const End& end) {
     if (ahead_.empty()) senders_ahead_ = sends;
     if (senders_ahead_ == sends) {

@@ -18,8 +18,8 @@ bool ranks_alike(const Plan& a, const Plan& b);
 
 class MessageTimes {
  public:
-  // The cluster and the stack must outlive this object. `apart`: the stages of a pipeline message lie
-  // on different nodes, wherever their ranks would.
+  // The cluster and the stack must outlive this object. `apart`: the stages of a pipeline message
+  // lie on different nodes, wherever their ranks would.
   MessageTimes(const ClusterSpec& cluster, const StackSpec& stack, bool apart = false)
       : cluster_(cluster), stack_(stack), apart_(apart) {}
 

@@ -27,8 +27,8 @@ inline double drained(const StageCosts& costs, std::size_t stage, double end) {
   return end - costs.blocking_gradient(stage) - path.trailing_weights + path.drain;
 }
 
-// The time at which the first stage has the last gradient, by the messages between two stages, which
-// pass one after the other.
+// The time at which the first stage has the last gradient, by the messages between two stages,
+// which pass one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
 // The time of a stage after its last gradient is reduced: it adds up gradients that other ranks

@@ -1,8 +1,8 @@
 // Many steps of replicas that push to parameter servers without an agreement in each: an event
 // simulation of how long their steps are and how stale the updates.
 //
-// A replica pulls, computes, pushes and waits for the servers' step. Pushes pass the NICs of the servers
-// one after another, then their memory; pulls pass the NICs the other way.
+// A replica pulls, computes, pushes and waits for the servers' step. Pushes pass the NICs of the
+// servers one after another, then their memory; pulls pass the NICs the other way.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,12 @@ struct ServedSteps {
   std::int64_t staleness_quantile(double share) const;
 };
 
-// Until a replica has made so many steps, at least 2; what comes before its first half does not count.
+// Until a replica has made so many steps, at least 2; what comes before its first half does not
+// count.
 ServedSteps serve(const ServedReplicas& replicas, std::int64_t steps);
 
-// The steps of a plan whose replicas push without an agreement, of which one takes `step` where each
-// replica is served alone and has so many `kernels`. A replica is as slow as its slowest rank.
+// The steps of a plan whose replicas push without an agreement, of which one takes `step` where
+// each replica is served alone and has so many `kernels`. A replica is as slow as its slowest rank.
 ServedSteps serve(const Scenario& scenario, const ServerUse& use, Seconds step,
                   const RankVariation& variation, std::int64_t kernels);
 

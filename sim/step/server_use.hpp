@@ -25,8 +25,8 @@ struct ServerUse {
 ServerUse server_use(double parameters, const Scenario& scenario);
 double served_parameters_of(const Program& program);
 
-// The time for which the pushes, steps and pulls of all replicas keep the servers busy if none waits for
-// another: no step is shorter.
+// The time for which the pushes, steps and pulls of all replicas keep the servers busy if none
+// waits for another: no step is shorter.
 Seconds served_step(double parameters, const Plan& plan, const ClusterSpec& cluster,
                     const StackSpec& stack);
 

@@ -83,8 +83,8 @@ struct StagePath {
   // The time of weight gradients after its last gradient.
   double trailing_weights = 0.0;
   // The time at which the first stage has the last gradient, by rounds: a stage with one chunk that
-  // has w microbatches in flight starts a forward only after the gradient of the microbatch w before
-  // it has come back from the stages behind. 0 where stages have several chunks.
+  // has w microbatches in flight starts a forward only after the gradient of the microbatch w
+  // before it has come back from the stages behind. 0 where stages have several chunks.
   double rounds_drained = 0.0;
 };
 
@@ -122,8 +122,9 @@ struct StageCosts {
   double microbatches = 0.0;
   // The slowdown of kernels beside collectives.
   double slowdown = 0.0;
-  // handovers[i] leads from chunk i - 1 to chunk i in forward order. The first and the last entry stand
-  // for the ends of the model and are zero. An entry between two chunks of the same stage is not used.
+  // handovers[i] leads from chunk i - 1 to chunk i in forward order. The first and the last entry
+  // stand for the ends of the model and are zero. An entry between two chunks of the same stage is
+  // not used.
   std::vector<Handover> handovers;
   // The shortest time of those between stages.
   double least_handover = 0.0;
@@ -159,8 +160,8 @@ struct CutContext {
   const ClusterSpec& cluster;
   const StackSpec& stack;
   const LayerCosts& layers;
-  // Where plans place stages on pools, the costs of each pool replace `cluster` and `layers`. They are
-  // in the order of pools_of().
+  // Where plans place stages on pools, the costs of each pool replace `cluster` and `layers`. They
+  // are in the order of pools_of().
   std::span<const PoolCosts> pools = {};
 };
 
@@ -184,7 +185,8 @@ class StageMessages {
   std::vector<MessageTimes> outside_;
 };
 
-// The costs of the plans of one cut, one plan after the other. It keeps those that neighbours share.
+// The costs of the plans of one cut, one plan after the other. It keeps those that neighbours
+// share.
 class StageCostCache {
  public:
   StageCostCache(const CutContext& cut, ScheduleProfiles& schedules);
@@ -209,8 +211,8 @@ class StageCostCache {
   CutContext cut_;
   ScheduleProfiles& schedules_;
   StageMessages messages_;
-  // For each pool, the known chunks by chunk_key(). The key of sharded chunks also has the size of the
-  // shard groups; they are kept while the ranks of plans lie alike.
+  // For each pool, the known chunks by chunk_key(). The key of sharded chunks also has the size of
+  // the shard groups; they are kept while the ranks of plans lie alike.
   std::vector<ChunkCostsByKey> chunks_, sharded_chunks_;
   Plan plan_;
   PipelineLayout layout_;

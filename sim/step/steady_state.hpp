@@ -1,12 +1,12 @@
-// The steady state of a pipeline: a schedule of many microbatches repeats a few slots, and so do the
-// times of their ops.
+// The steady state of a pipeline: a schedule of many microbatches repeats a few slots, and so do
+// the times of their ops.
 //
 // A step is lowered with fewer microbatches, as many as the pipeline needs to fill, to repeat some
 // periods and to drain. If its replay (folded_replay.hpp) finds that all stages end each op of the
 // last periods exactly one shift after the same op of the period before, the periods that were left
 // out do so too: an op starts at the maximum of times of which all move by the shift, and the host,
-// if it holds nothing up and needs less time than the shift, stays ahead. Each of them makes the step
-// longer by the shift.
+// if it holds nothing up and needs less time than the shift, stays ahead. Each of them makes the
+// step longer by the shift.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ struct ShortStep {
 // if it has so few that nothing would be gained.
 std::vector<std::int64_t> short_steps(const Plan& plan);
 
-// Returns nothing if the schedule with so many microbatches does not repeat its slots, or the stages
-// their calls. `blocks`: of the plan.
+// Returns nothing if the schedule with so many microbatches does not repeat its slots, or the
+// stages their calls. `blocks`: of the plan.
 std::optional<ShortStep> shorten(const Scenario& scenario, const BlockSet& blocks,
                                  std::int64_t microbatches);
 

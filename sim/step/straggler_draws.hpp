@@ -1,5 +1,5 @@
-// The spread of the step time over many steps of ranks that chance makes slow: the full level, drawn anew
-// each time.
+// The spread of the step time over many steps of ranks that chance makes slow: the full level,
+// drawn anew each time.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct DrawOptions {
   // The share of NICs that are degraded, and the bandwidth that these keep.
   double degraded_nics = 0.0;
   double degraded_bandwidth = 0.5;
-  // The share of ranks whose accelerator is throttled, as by heat, and the share of its speed that it
-  // keeps.
+  // The share of ranks whose accelerator is throttled, as by heat, and the share of its speed that
+  // it keeps.
   double throttled_ranks = 0.0;
   double throttled_speed = 0.5;
 };
@@ -26,8 +26,8 @@ struct StragglerDraws {
   // Ascending.
   std::vector<Seconds> steps;
   Seconds uniform_step;
-  // Of the mean step: what it saves to have a node of usual speed, whose NICs are whole, in place of the
-  // one with the slowest rank.
+  // Of the mean step: what it saves to have a node of usual speed, whose NICs are whole, in place
+  // of the one with the slowest rank.
   double gain_of_replacing = 0.0;
   // Fewer than asked for if it was stopped.
   bool cancelled = false;

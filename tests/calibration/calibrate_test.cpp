@@ -361,8 +361,8 @@ TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
   EXPECT_GE(rate.high, calibration.cluster.accelerator.kernel_curves[0].flop_rate.value());
 }
 
-// A first profile has no curves, and what no timing determines of one stays a guess. Kept in a file, it
-// rests on the same figures as before.
+// A first profile has no curves, and what no timing determines of one stays a guess. Kept in a
+// file, it rests on the same figures as before.
 TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
   ClusterSpec first = four_hosts(1.0, 1.0);
   first.accelerator.kernel_curves.clear();

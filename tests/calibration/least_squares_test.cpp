@@ -1,4 +1,5 @@
-// The fit finds what made the data, says how sure it is, and refuses what the data do not determine.
+// The fit finds what made the data, says how sure it is, and refuses what the data do not
+// determine.
 #include "calibration/least_squares.hpp"
 
 #include <gtest/gtest.h>
@@ -121,7 +122,8 @@ TEST(LeastSquares, StaysWhereTheDataSayOnlyABound) {
         fit({{"a", 1.0, 1e-3, 1e6}, {"b", first, 1e-3, 1e18}}, line_residuals(20.0, 1e12, 0.02));
     EXPECT_FALSE(is_determined(result.parameters[1].verdict)) << first;
     EXPECT_EQ(result.parameters[1].value, first);
-    // The fit reports a first value that is too low, and nothing of those that are as good as any other.
+    // The fit reports a first value that is too low, and nothing of those that are as good as any
+    // other.
     EXPECT_EQ(result.parameters[1].verdict == FitVerdict::PushedToLimit, first == 1e3);
   }
 }

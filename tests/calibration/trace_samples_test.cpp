@@ -123,8 +123,8 @@ TEST(TraceSamples, LeaveOutGroupsWhoseMembersLieInNoPattern) {
 }
 
 // Kernels that read what the cache still holds are faster than the memory.
-// Ranks 2 and 3 wait at each large all-gather for rank 1, which caused most of the waits. Without its trace
-// the wait looks like a transfer, but two of half the size take a seventh of the time.
+// Ranks 2 and 3 wait at each large all-gather for rank 1, which caused most of the waits. Without
+// its trace the wait looks like a transfer, but two of half the size take a seventh of the time.
 TEST(TraceSamples, LeaveOutWaitsForRanksWithoutATrace) {
   const auto gathered = [](const std::vector<std::string>& ranks,
                            std::vector<std::string>& left_out) {

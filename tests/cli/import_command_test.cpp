@@ -94,7 +94,8 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
     EXPECT_THAT(page, HasSubstr(text));
 }
 
-// The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5 GB/s.
+// The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5
+// GB/s.
 std::string trace_of_calls(const char* name, const char* arguments, int calls, int microseconds) {
   std::string events;
   for (int i = 0; i < calls; ++i)
@@ -429,7 +430,8 @@ TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
       "simulate --model llama3-8b --cluster " + measured + "/cluster.json --kernels " + measured +
       "/kernels.csv --gpus 1024 --tp 2 --zero 1 --global-batch 1024 --seq-len 8192");
   EXPECT_GT(plan.at("step_s"), 0.0);
-  // The traces are of a host-bound job at a high clock, and steps of training take as long as before.
+  // The traces are of a host-bound job at a high clock, and steps of training take as long as
+  // before.
   const std::string training =
       " --model llama3-8b --gpus 64 --tp 2 --zero 1 --global-batch 64 --seq-len 8192";
   const double shipped = json_of("simulate --cluster dgx-h100" + training).at("step_s");
@@ -439,7 +441,8 @@ TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
   expect_refused("import " + traces + " --what-if nothing", {"--what-if", "overlap-gradients"});
 }
 
-// Neither another GPU nor a single rank's waiting nor a profiler's work on the host gets into a profile.
+// Neither another GPU nor a single rank's waiting nor a profiler's work on the host gets into a
+// profile.
 TEST(ImportCommand, RefitsNothingThatTheTracesDoNotTell) {
   const json alone = json_of("import " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100");
   EXPECT_THAT(alone.at("warnings").dump(), HasSubstr("what a single rank records"));
@@ -605,7 +608,8 @@ TEST(ImportCommand, ALogHasStepsAndAPlan) {
   EXPECT_TRUE(alone.at("logs").empty());
 }
 
-// A plan beside a log says what its step should take; a profile beside one has nothing to be refitted from.
+// A plan beside a log says what its step should take; a profile beside one has nothing to be
+// refitted from.
 TEST(ImportCommand, ComparesLogsWithAPlan) {
   const ScratchFolder folder;
   std::string steps;

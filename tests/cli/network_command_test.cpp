@@ -12,7 +12,8 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A folder with a plan of two nodes on leaves of four at 8:1, and one of one node on another fabric.
+// A folder with a plan of two nodes on leaves of four at 8:1, and one of one node on another
+// fabric.
 class NetworkCommand : public testing::Test {
  protected:
   void SetUp() override {

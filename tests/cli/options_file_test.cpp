@@ -1,4 +1,5 @@
-// --options: a file gives the same command as its options in words, and problems are named together.
+// --options: a file gives the same command as its options in words, and problems are named
+// together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The HTML form of results: one document that needs nothing else and holds what the text and the JSON hold.
+// The HTML form of results: one document that needs nothing else and holds what the text and the
+// JSON hold.
 #include "cli/output/page.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +34,8 @@ TEST(HtmlPage, IsOneDocumentWithTheTimelineOfTheStep) {
       "--seq-len 8192 --html " +
       html_file + " --out " + plan_file);
   std::string html = content_of(html_file);
-  // The plan file is text, in which sources have addresses: with its marks unescaped it is what --out wrote.
+  // The plan file is text, in which sources have addresses: with its marks unescaped it is what
+  // --out wrote.
   const std::string plan = between(html, "<details><summary>JSON</summary><pre>", "</pre>");
   EXPECT_THAT(plan, Not(testing::ContainsRegex("[<>]")));
   std::string unescaped = plan;

@@ -116,7 +116,8 @@ TEST(ForecastCommand, TakesAPublishedRun) {
               testing::HasSubstr("--runs takes a file of runs"));
 }
 
-// The batch is chosen for the whole run: a small critical batch forbids what the machine would like.
+// The batch is chosen for the whole run: a small critical batch forbids what the machine would
+// like.
 TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   const std::string what =
       "--model qwen2.5-0.5b --cluster dgx-h100 --seq-len 4096 --global-batch auto "

@@ -116,8 +116,8 @@ TEST(RunCommand, DoublesTheBatchAsTheNoiseScaleAsks) {
   EXPECT_THAT(run.errors, HasSubstr("continuing with 4 sequences"));
   const auto lines = metrics_in(folder.file("run"));
   ASSERT_EQ(lines.size(), 150U);
-  // A step has 2 sequences of 16 tokens until a noise scale of twice as many was measured, and 4 from
-  // then on.
+  // A step has 2 sequences of 16 tokens until a noise scale of twice as many was measured, and 4
+  // from then on.
   bool doubled = false;
   for (const auto& each : lines) {
     const double tokens = each.at("tokens_per_s").get<double>() * each.at("step_s").get<double>();

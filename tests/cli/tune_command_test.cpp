@@ -47,7 +47,8 @@ TEST(TuneCommand, TrainsTrialsAndPromotesTheBest) {
       "tune"));
   const auto& trials = result.at("trials");
   ASSERT_EQ(trials.size(), 4U);
-  // Four trials, of which two go on and one of these to the end: 16 steps of 4 sequences, or 8 of 8.
+  // Four trials, of which two go on and one of these to the end: 16 steps of 4 sequences, or 8 of
+  // 8.
   const auto& best = trials[0];
   EXPECT_EQ(best.at("state"), "complete");
   EXPECT_EQ(best.at("losses").size(), 3U);

@@ -1,5 +1,5 @@
-// The queues of a GPU and NCCL's communicators on fake GPUs: whatever order the streams take, ops give the
-// results of the order of issue.
+// The queues of a GPU and NCCL's communicators on fake GPUs: whatever order the streams take, ops
+// give the results of the order of issue.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -140,8 +140,8 @@ bool names_op_of(const RandomProgram& program, int rank, const std::string& erro
   });
 }
 
-// The rank with a fault ends with an error that names one of its ops. The others end with an error too, or
-// have what they should.
+// The rank with a fault ends with an error that names one of its ops. The others end with an error
+// too, or have what they should.
 TEST_P(CudaQueues, EndEachRankAfterAFault) {
   std::mt19937_64 random(33);
   for (int i = 0; i < programs_of_suite(150); ++i) {

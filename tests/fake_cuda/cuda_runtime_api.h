@@ -1,5 +1,5 @@
-// Replaces CUDA's header of this name: what the executor's streams, events and memory use of it, with
-// CUDA's names and values.
+// Replaces CUDA's header of this name: what the executor's streams, events and memory use of it,
+// with CUDA's names and values.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// GPUs behind the names of CUDA's runtime and NCCL, whose streams take any order that CUDA allows: a
-// stream does its work in the order of issue, and waits for events alone. So a missing wait gives other
-// results than those of the order of issue.
+// GPUs behind the names of CUDA's runtime and NCCL, whose streams take any order that CUDA allows:
+// a stream does its work in the order of issue, and waits for events alone. So a missing wait gives
+// other results than those of the order of issue.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,10 +18,11 @@
 namespace shardwright::fake {
 
 enum class Order : std::uint8_t {
-  // The host's queries do the work, in an order that the seed chooses: one thread sees the same each time.
+  // The host's queries do the work, in an order that the seed chooses: one thread sees the same
+  // each time.
   Seeded,
-  // Each stream is a thread. Nothing but CUDA's own order comes between two streams, so ThreadSanitizer
-  // reports a missing wait even if the results are right.
+  // Each stream is a thread. Nothing but CUDA's own order comes between two streams, so
+  // ThreadSanitizer reports a missing wait even if the results are right.
   Threads
 };
 
@@ -90,8 +91,8 @@ class Gpus {
   std::mutex order_mutex_;
   std::vector<CUstream_st*> streams_;
   std::mt19937_64 random_;
-  // How the streams take turns: any that can goes on, or the first one that can, which then may become
-  // the last one.
+  // How the streams take turns: any that can goes on, or the first one that can, which then may
+  // become the last one.
   enum class Turns : std::uint8_t { Any, First, FirstForSomeTime };
   Turns turns_ = Turns::Any;
   // Guards what follows.

@@ -1,6 +1,6 @@
-// NCCL's calls in non-blocking mode: a call may still be in progress when it returns, and then puts its
-// kernel into the stream once the host has asked for its state a few times. Kernels of one communicator run
-// in the order of issue; a kernel ends when all members have started it.
+// NCCL's calls in non-blocking mode: a call may still be in progress when it returns, and then puts
+// its kernel into the stream once the host has asked for its state a few times. Kernels of one
+// communicator run in the order of issue; a kernel ends when all members have started it.
 #include <nccl.h>
 
 #include <algorithm>

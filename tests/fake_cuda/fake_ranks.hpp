@@ -31,7 +31,8 @@ enum class FaultKind : std::uint8_t {
 
 struct Fault {
   FaultKind kind = FaultKind::Launch;
-  // The op by its place in the program, or the number of calls that still succeed on the rank of that op.
+  // The op by its place in the program, or the number of calls that still succeed on the rank of
+  // that op.
   std::size_t op = 0;
   std::int64_t calls = 0;
 };

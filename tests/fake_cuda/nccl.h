@@ -1,5 +1,5 @@
-// Replaces NCCL's header of this name: what the executor's communicators use of it, with NCCL's names
-// and values.
+// Replaces NCCL's header of this name: what the executor's communicators use of it, with NCCL's
+// names and values.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -336,7 +336,8 @@ bool conflict(const RankOp& a, const RankOp& b) {
   return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes);
 }
 
-// The starts (2 i) and ends (2 i + 1) of ops that come before each other's, from the first to the last.
+// The starts (2 i) and ends (2 i + 1) of ops that come before each other's, from the first to the
+// last.
 class Precedence {
  public:
   static constexpr std::size_t kMostOps = 512;

@@ -1,5 +1,5 @@
-// Random programs of several ranks: ops on the queues of each rank that compute with blocks of the rank's
-// arena, exchange them with other ranks, and free them, with the waits that this takes.
+// Random programs of several ranks: ops on the queues of each rank that compute with blocks of the
+// rank's arena, exchange them with other ranks, and free them, with the waits that this takes.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ struct RankOp {
   Action action = Action::Compute;
   std::vector<Part> reads, writes;
   bool timed = false;
-  // These describe an exchange with other ranks: `peer` is the root or the other member, by its place in
-  // the group.
+  // These describe an exchange with other ranks: `peer` is the root or the other member, by its
+  // place in the group.
   std::size_t exchange = 0, group = 0;
   int peer = 0, channel = 0;
   Reduction reduction = Reduction::Sum;

@@ -1,4 +1,5 @@
-// Training on fake GPUs: the programs of real plans give the losses of CPUs whatever order the streams take.
+// Training on fake GPUs: the programs of real plans give the losses of CPUs whatever order the
+// streams take.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

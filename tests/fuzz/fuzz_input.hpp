@@ -1,5 +1,5 @@
-// The requirements of every fuzz target on a parser: good input survives a round trip, bad input is an
-// InputError, and nothing else happens.
+// The requirements of every fuzz target on a parser: good input survives a round trip, bad input is
+// an InputError, and nothing else happens.
 #pragma once
 
 #include <cstddef>

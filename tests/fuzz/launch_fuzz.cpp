@@ -1,4 +1,5 @@
-// Launch scripts, logs and checkpoints of Megatron-LM, and configurations of NeMo: what is accepted is a plan that its file format accepts.
+// Launch scripts, logs and checkpoints of Megatron-LM, and configurations of NeMo: what is accepted
+// is a plan that its file format accepts.
 #include <nlohmann/json.hpp>
 
 #include "core/spec/profile_library.hpp"

@@ -1,5 +1,5 @@
-// Bytes that reach the rendezvous from the network. The first byte says whether the client knows the
-// token; whatever follows, the store goes on serving others.
+// Bytes that reach the rendezvous from the network. The first byte says whether the client knows
+// the token; whatever follows, the store goes on serving others.
 #include <sys/socket.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Traces as JSON of PyTorch's profiler and memory snapshots: what is accepted becomes a report that is JSON, in
-// which parts are not larger than what they are parts of.
+// Traces as JSON of PyTorch's profiler and memory snapshots: what is accepted becomes a report that
+// is JSON, in which parts are not larger than what they are parts of.
 #include <algorithm>
 #include <cstring>
 

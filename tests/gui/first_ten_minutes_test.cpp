@@ -1,5 +1,6 @@
-// The first ten minutes of somebody who has never seen the window, in its order and with real keys and
-// clicks: plan, compare, what if, sweep, timeline, run, calibrate, import, export, close, reopen.
+// The first ten minutes of somebody who has never seen the window, in its order and with real keys
+// and clicks: plan, compare, what if, sweep, timeline, run, calibrate, import, export, close,
+// reopen.
 //
 // Runs on any platform of Qt: with QT_QPA_PLATFORM=xcb it is seen.
 #include <gtest/gtest.h>

@@ -78,8 +78,8 @@ TEST_F(LinkedViewsTest, AStepIsPredictedOnceItsViewsAreInFront) {
   }));
 }
 
-// The step of the plan that is compared lies below that of the chosen one, with its own memory, until
-// nothing is compared.
+// The step of the plan that is compared lies below that of the chosen one, with its own memory,
+// until nothing is compared.
 TEST_F(LinkedViewsTest, ComparedPlansLieBelowEachOther) {
   const PlanSetPointer set = small_set();
   ASSERT_GT(set->plans.size(), 2U);

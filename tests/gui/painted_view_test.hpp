@@ -22,7 +22,8 @@ inline void turn_wheel(QWidget& widget, const QPointF& at, int notches,
                        Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
   QWheelEvent event(at, widget.mapToGlobal(at), QPoint(), QPoint(0, 120 * notches), Qt::NoButton,
                     modifiers, Qt::NoScrollPhase, false);
-  // Qt passes only events of the platform on to parents, and sendEvent() would mark this as another.
+  // Qt passes only events of the platform on to parents, and sendEvent() would mark this as
+  // another.
   QSpontaneKeyEvent::setSpontaneous(&event);
   qApp->notify(&widget, &event);
 }

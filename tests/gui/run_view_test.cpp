@@ -515,7 +515,8 @@ TEST_F(RunViewTest, AMissingCorpusIsReported) {
   EXPECT_TRUE(said().contains(u"no-such-file"_s));
 }
 
-// Trial 1 is the best of those that reached the end, trial 2 has diverged, trial 0 was stopped early.
+// Trial 1 is the best of those that reached the end, trial 2 has diverged, trial 0 was stopped
+// early.
 constexpr const char* kTuning = R"({"schema": "shardwright/tuning", "version": 1,
  "study": {"vary": ["lr=1e-4..1e-1", "global-batch=4,8"], "search": "random", "rungs": [0.25, 1]},
  "results": [

@@ -204,7 +204,8 @@ TEST_F(WindowExportTest, CtrlEExportsTheViewInFront) {
   }
 }
 
-// A report needs no other file and has the charts of the views that show something, in light colours.
+// A report needs no other file and has the charts of the views that show something, in light
+// colours.
 TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   window_.document().reset(small_choice());
   show_plans();

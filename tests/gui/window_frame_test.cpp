@@ -76,8 +76,8 @@ TEST_F(WindowFrameTest, AViewIsMaximisedAndTheLayoutComesBack) {
   EXPECT_FALSE(action("view.maximise").isChecked());
 }
 
-// The window may get another size while one view has it. The width of Scenario that comes of this is
-// none that the user chose.
+// The window may get another size while one view has it. The width of Scenario that comes of this
+// is none that the user chose.
 TEST_F(WindowFrameTest, AResizeWhileMaximisedKeepsTheWidthOfScenario) {
   const int before = dock("scenario").width();
   window_.raise_view(u"timeline"_s);
@@ -227,8 +227,8 @@ TEST_F(WindowFrameTest, SavingAScenarioSaysThatItsAdaptersAreLeftOut) {
   EXPECT_THAT(said(), Says("without the adapters"));
 }
 
-// A reported success goes by itself; a problem stays, and so does a success that the mouse rests on or
-// that is said again in time.
+// A reported success goes by itself; a problem stays, and so does a success that the mouse rests on
+// or that is said again in time.
 TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   auto& bar = find<MessageBar>("message_bar");
   bar.let_successes_stay(std::chrono::milliseconds(50));
@@ -291,7 +291,8 @@ TEST_F(WindowFrameTest, TheTextCursorRestsUntilTheNextKey) {
   EXPECT_EQ(QApplication::cursorFlashTime(), flash_time);
 }
 
-// However many and long the messages are, the views stay where they are until the strip is unfolded.
+// However many and long the messages are, the views stay where they are until the strip is
+// unfolded.
 TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
   auto& bar = find<MessageBar>("message_bar");
   bar.say(u"0"_s, Tone::Notice, u"Short."_s);
@@ -338,7 +339,8 @@ TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
   EXPECT_FALSE(QFileInfo::exists(folder_.filePath(u"run"_s)));
 }
 
-// A click on the gain of a resource plans with it; what differs is marked, and one button takes it back.
+// A click on the gain of a resource plans with it; what differs is marked, and one button takes it
+// back.
 TEST_F(WindowFrameTest, AGainIsTakenByAClickAndTakenBack) {
   window_.document().reset(small_choice());
   show_plans();

@@ -200,8 +200,8 @@ TEST(FidelityLevelsOfAllShipped, AnalyticIsNearEventForMostPlans) {
   }
 }
 
-// Draws runs, changes the plan of each with `prepare` and then with `change`, and compares the levels.
-// The memory is as exact as that of the plan before `change`.
+// Draws runs, changes the plan of each with `prepare` and then with `change`, and compares the
+// levels. The memory is as exact as that of the plan before `change`.
 template <class Prepare, class Change>
 void expect_agreement(const std::string& name, unsigned seed, Prepare prepare, Change change) {
   constexpr int kRuns = 600 / kSampleShare;
@@ -300,8 +300,8 @@ TEST(FidelityLevels, AgreeOnParameterServers) {
       });
 }
 
-// Puts the last stages on accelerators, nodes and a fabric of another shipped cluster, behind a network
-// that may be slower. False if a rule forbids it.
+// Puts the last stages on accelerators, nodes and a fabric of another shipped cluster, behind a
+// network that may be slower. False if a rule forbids it.
 bool put_on_pools(std::mt19937& random, PlanRequest& request, Plan& plan) {
   const ClusterSpec& other = pick(random, shipped_cluster_specs());
   request.cluster.pools = {{.name = "further pool",

@@ -124,8 +124,8 @@ TEST(Forecast, StagesTrainTheirTokensAndThePlanTheRest) {
   EXPECT_THAT(problems, testing::HasSubstr("/stages/1"));
 }
 
-// A stage that recomputes everything does the forward pass twice in its backward pass: four parts of work
-// where the plan does three.
+// A stage that recomputes everything does the forward pass twice in its backward pass: four parts
+// of work where the plan does three.
 TEST(Forecast, AStageMaySetFurtherFieldsOfItsPlan) {
   json run = kQuiet;
   run["stages"] = {
@@ -159,8 +159,8 @@ TEST(Forecast, CheckpointsHoldASharedEmbeddingOnce) {
   EXPECT_DOUBLE_EQ(bytes(4) / bytes(1), 1.0);
 }
 
-// Nor of adapters, a half of which each tensor-parallel rank holds whole: 41.9 M parameters of rank 16 on all
-// projections of Llama 3 8B, 14 bytes each.
+// Nor of adapters, a half of which each tensor-parallel rank holds whole: 41.9 M parameters of rank
+// 16 on all projections of Llama 3 8B, 14 bytes each.
 TEST(Forecast, CheckpointsOfAdaptersDoNotDependOnThePlan) {
   for (const std::int64_t tp : {1, 2, 8}) {
     ForecastRequest request = llama_on(16, kQuiet);
@@ -273,7 +273,8 @@ TEST(Forecast, AStageMayHaveOtherDegrees) {
   EXPECT_EQ(all.stages[1].plan.tp, 2);
 }
 
-// Eight replicas, of which four share a node, survive the loss of one of two nodes but not of the only one.
+// Eight replicas, of which four share a node, survive the loss of one of two nodes but not of the
+// only one.
 TEST(Forecast, CopiesOnOneNodeAreLostWithIt) {
   json run = kQuiet;
   run["failures"] = {{"host", {{"per_1000_node_days", 100.0}}}};
@@ -348,8 +349,8 @@ TEST(Forecast, StepsThatWaitForInputHideTheirError) {
   }
 }
 
-// Llama 3.1 405B had 466 interruptions in 54 days on 2,048 nodes, of them 419 unexpected. The rates of
-// the profile are those of six other fleets.
+// Llama 3.1 405B had 466 interruptions in 54 days on 2,048 nodes, of them 419 unexpected. The rates
+// of the profile are those of six other fleets.
 TEST(Forecast, TheInterruptionsOfLlama3AreInsideTheRange) {
   sim::RunModel model =
       sim::run_model(load_run("settled-fleet"), {{1.0, 1.0, Seconds(54.0 * 86'400.0 * 0.9)}},
@@ -392,7 +393,8 @@ double own_speed_on_one_node(const Scenario& scenario) {
   return shrunk_speed(scenario, std::vector{scenario.plan}, sim::simulate_step(scenario), 8);
 }
 
-// Eight replicas on two nodes: without one node four of them train the batch, in twice the microbatches.
+// Eight replicas on two nodes: without one node four of them train the batch, in twice the
+// microbatches.
 TEST(Forecast, ARunShrinksToTheFastestPlanForTheRest) {
   const ForecastRequest request = llama_on(16, shrinking_run());
   Scenario half = request.scenario;

@@ -134,8 +134,9 @@ struct Oracle {
   std::int64_t plans = 0;
 };
 
-// The shortest step by the analytic level of all plans on several pools that obey the rules and fit, on up
-// to `request.gpus` accelerators. On equal pools every plan is one of a cluster of one pool.
+// The shortest step by the analytic level of all plans on several pools that obey the rules and
+// fit, on up to `request.gpus` accelerators. On equal pools every plan is one of a cluster of one
+// pool.
 Oracle try_all(const PlanRequest& request, bool equal) {
   Oracle oracle;
   SearchLimits limits = request.limits;

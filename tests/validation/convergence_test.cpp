@@ -21,9 +21,9 @@ Plan diloco(std::int64_t replicas, std::int64_t inner_steps) {
   return plan;
 }
 
-// Scaling laws of DiLoCo: the penalty grows with the replicas and shrinks with the model. Their table has
-// losses of 2.230 and 2.224 for 4 billion parameters with 4 replicas and by all-reduce, and that of two
-// replicas below the all-reduce's.
+// Scaling laws of DiLoCo: the penalty grows with the replicas and shrinks with the model. Their
+// table has losses of 2.230 and 2.224 for 4 billion parameters with 4 replicas and by all-reduce,
+// and that of two replicas below the all-reduce's.
 TEST(ConvergenceCost, IsThatOfTheFits) {
   const ModelSpec small = load_model("llama3.2-1b"), large = load_model("qwen3-4b");
   const auto likely = [](const ModelSpec& model, std::int64_t replicas) {
@@ -50,8 +50,8 @@ TEST(ConvergenceCost, IsNotKnownOutsideOfWhatWasMeasured) {
   EXPECT_EQ(cost_cell(convergence_cost(model, Plan())), "0.0");
 }
 
-// The updates of synchronous servers are those of an all-reduce. What stale ones cost was published of
-// other models alone.
+// The updates of synchronous servers are those of an all-reduce. What stale ones cost was published
+// of other models alone.
 TEST(ConvergenceCost, OfParameterServersIsKnownIfTheyAreSynchronous) {
   const ModelSpec model = load_model("llama3.2-1b");
   Plan plan;

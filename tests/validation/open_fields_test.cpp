@@ -42,7 +42,8 @@ std::string refusal_of(const json& row) {
   return thrown_by([&] { compare_row(read_row(row)); });
 }
 
-// The user's own search, whose constraints fix what the row states, finds a step of the same length.
+// The user's own search, whose constraints fix what the row states, finds a step of the same
+// length.
 TEST(OpenFields, TheStepIsThatOfASearchWithTheOtherFieldsFixed) {
   const Measurement row = read_row(row_with({"micro_batch"}, closed_plan()));
   const Scenario& scenario = *row.scenario;

@@ -93,7 +93,8 @@ TEST(RunValidation, TheErrorIsThatOfTheStepTimesThatOfTheRest) {
   EXPECT_THAT(compare_run(read_one(broken)).skipped, testing::HasSubstr("global_batch"));
 }
 
-// The level reached on runs whose plan is known: GPU-hours from model, tokens, machine and stack alone.
+// The level reached on runs whose plan is known: GPU-hours from model, tokens, machine and stack
+// alone.
 TEST(RunValidation, ShippedRunsWithKnownPlansAreOnTheLevel) {
   std::vector<calibration::ErrorSample> errors;
   int intervals = 0;

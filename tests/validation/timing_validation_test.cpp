@@ -85,8 +85,8 @@ TEST(CollectiveTimings, ShippedClustersReachThePublishedTolerance) {
   EXPECT_LE(report.all.p90_abs, 0.37);
 }
 
-// Latency rules small messages and links the large ones: none may hide behind the other. Between 8 and 130 MB lies
-// the step of NCCL on Blackwell (docs/models/collectives.md).
+// Latency rules small messages and links the large ones: none may hide behind the other. Between 8
+// and 130 MB lies the step of NCCL on Blackwell (docs/models/collectives.md).
 TEST(CollectiveTimings, EachSizeClassReachesItsTolerance) {
   const TimingReport report = validate_collectives(shipped_file("collectives"));
   std::vector<std::string> names;

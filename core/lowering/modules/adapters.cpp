@@ -1,8 +1,9 @@
-// Low-rank adapters beside frozen projections (LoRA, arXiv 2106.09685): y = W x + (alpha / rank) B A x.
+// Low-rank adapters beside frozen projections (LoRA, arXiv 2106.09685): y = W x + (alpha / rank) B
+// A x.
 //
-// Each adapter is two products of its own, as in PEFT, torchtune, torchtitan and Megatron Bridge, and
-// two kernels more: one scales its output, one adds it. Its inner product A x is kept for the gradient
-// of B, and the projection's input for that of A.
+// Each adapter is two products of its own, as in PEFT, torchtune, torchtitan and Megatron Bridge,
+// and two kernels more: one scales its output, one adds it. Its inner product A x is kept for the
+// gradient of B, and the projection's input for that of A.
 #include "core/spec/adapters.hpp"
 
 #include "core/lowering/modules/modules.hpp"

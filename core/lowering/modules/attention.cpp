@@ -45,8 +45,8 @@ Core attention_core(const BlockWriter& w) {
   const double projected = core.q_elements + core.kv_elements + core.gate_elements;
   core.qkv = w.activation("attention.qkv.out", projected);
   core.qkv_gradient = w.temporary("attention.qkv.gradient", projected);
-  // Selective recomputation needs what the core keeps for itself: the output of the first run, which
-  // the projection behind it keeps, serves the backward pass.
+  // Selective recomputation needs what the core keeps for itself: the output of the first run,
+  // which the projection behind it keeps, serves the backward pass.
   const bool reruns_core =
       w.phase == Phase::Recompute && w.plan.recompute == RecomputePolicy::Selective;
   core.out = reruns_core ? w.temporary("attention.core.recomputed", core.out_elements)

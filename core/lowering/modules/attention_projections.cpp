@@ -32,8 +32,8 @@ void write_rope(const BlockWriter& w, const std::string& name, double elements,
               w.stack.fusion.rope ? 1 : kUnfusedRopeKernels);
 }
 
-// The norm over each head of queries and keys (Qwen3), or over all heads of them (OLMo 2), in place.
-// The latter's sums of squares, in fp32, are those of all tensor-parallel ranks.
+// The norm over each head of queries and keys (Qwen3), or over all heads of them (OLMo 2), in
+// place. The latter's sums of squares, in fp32, are those of all tensor-parallel ranks.
 void write_qk_norm(const BlockWriter& w, const std::string& name, double read, double elements,
                    TensorRef tensor) {
   std::vector<TensorRef> reads = {tensor};

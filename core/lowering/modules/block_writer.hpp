@@ -72,8 +72,8 @@ struct BlockWriter {
   // The writer of what the backward pass runs again.
   BlockWriter again() const;
 
-  // Lets the ops from number `first` on, which run again, wait for the gradient at which they start, if
-  // a collective is at their front. A kernel is behind it on its stream anyway.
+  // Lets the ops from number `first` on, which run again, wait for the gradient at which they
+  // start, if a collective is at their front. A kernel is behind it on its stream anyway.
   void start_at_gradient(std::size_t first, TensorRef gradient) const;
 
   // Each of these appends one op and returns it. The reference is valid until the next op.

@@ -5,11 +5,11 @@
 // products, from chunk to chunk on the states of the heads. A gated norm and a projection end it.
 //
 // Heads are split over the tensor-parallel ranks. Context-parallel ranks exchange sequence for
-// heads before and after the recurrence, as in Megatron Core (megatron/core/ssm/mamba_context_parallel.py).
-// Mamba-2 keeps the output of the projection and of the recurrence alone and computes convolution and
-// states again in the backward pass (mamba_ssm/ops/triton/ssd_combined.py,
-// MambaSplitConv1dScanCombinedFn); the delta rule keeps the output of the convolution, too
-// (fla/ops/gated_delta_rule/chunk.py).
+// heads before and after the recurrence, as in Megatron Core
+// (megatron/core/ssm/mamba_context_parallel.py). Mamba-2 keeps the output of the projection and of
+// the recurrence alone and computes convolution and states again in the backward pass
+// (mamba_ssm/ops/triton/ssd_combined.py, MambaSplitConv1dScanCombinedFn); the delta rule keeps the
+// output of the convolution, too (fla/ops/gated_delta_rule/chunk.py).
 #include <algorithm>
 
 #include "core/lowering/modules/modules.hpp"

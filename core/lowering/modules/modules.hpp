@@ -35,7 +35,8 @@ void write_linear_forward(const BlockWriter& w, const Linear& linear);
 // a column-split layer, whose collective writes the whole gradient.
 void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef output_gradient,
                            TensorRef input_gradient, bool adds = false);
-// Writes the product `work` with the layer's weights, which it converts first if they lie in 4 bits.
+// Writes the product `work` with the layer's weights, which it converts first if they lie in 4
+// bits.
 void write_linear_product(const BlockWriter& w, const Linear& linear, const std::string& name,
                           const GemmWork& work, std::vector<TensorRef> reads, TensorRef product);
 // Converts an operand of a GEMM into FP8 or NVFP4, if the plan has one of them, along its rows and
@@ -46,8 +47,9 @@ void write_cast(const BlockWriter& w, const std::string& name, double elements, 
 struct GradientOperands {
   TensorRef by_rows, by_columns;
 };
-// Casts an output gradient. Stacks that keep the inputs of GEMMs in FP8 drop the gradient afterwards,
-// so that a weight gradient that the schedule defers holds it in FP8 alone; others keep it as it is.
+// Casts an output gradient. Stacks that keep the inputs of GEMMs in FP8 drop the gradient
+// afterwards, so that a weight gradient that the schedule defers holds it in FP8 alone; others keep
+// it as it is.
 GradientOperands write_gradient_cast(const BlockWriter& w, const std::string& name, double elements,
                                      TensorRef gradient);
 // Gathers the shares of the tensor-parallel ranks into the tensor `gathered_name`.

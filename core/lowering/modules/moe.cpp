@@ -118,10 +118,10 @@ void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
                     w.of_layer({"moe.router"}));
 }
 
-// Cuts the cast that was written last into one for each expert where each has scales of its own. Those
-// of MXFP8 are of each expert's own rows: as many kernels as experts, and for each product one more for
-// either operand, which brings its scales into the order that the matrix units read them in
-// (Transformer Engine's split_quantize and swizzle_scaling_factors).
+// Cuts the cast that was written last into one for each expert where each has scales of its own.
+// Those of MXFP8 are of each expert's own rows: as many kernels as experts, and for each product
+// one more for either operand, which brings its scales into the order that the matrix units read
+// them in (Transformer Engine's split_quantize and swizzle_scaling_factors).
 void cut_cast_by_expert(const BlockWriter& w, const Experts& e) {
   if (scales_by_expert(w)) std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
 }

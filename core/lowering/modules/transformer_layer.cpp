@@ -39,8 +39,8 @@ TensorRef branch_input(const BlockWriter& w, const Branch& branch, TensorRef in)
                            : w.gemm_input(branch.norm.name + ".out", w.shape.residual_elements());
 }
 
-// Takes the gradient of the branch's input to that of the residual stream before it: `gradients` are
-// that gradient and those of the residual connections, which are added.
+// Takes the gradient of the branch's input to that of the residual stream before it: `gradients`
+// are that gradient and those of the residual connections, which are added.
 void write_branch_start_backward(const BlockWriter& w, const Branch& branch, TensorRef in,
                                  const std::vector<TensorRef>& gradients, TensorRef in_gradient) {
   if (!w.model.post_norm) return write_norm_backward(w, branch.norm, in, gradients, in_gradient);

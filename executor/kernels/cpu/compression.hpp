@@ -9,8 +9,8 @@
 namespace shardwright::executor {
 
 // Int8: blocks of kInt8Block elements (core/lowering/replica_exchange.hpp), each an fp32 scale for
-// the numbers -127 to 127. A part of whole blocks holds its numbers, then its scales: int8_bytes of it.
-// It may have more elements than `values`.
+// the numbers -127 to 127. A part of whole blocks holds its numbers, then its scales: int8_bytes of
+// it. It may have more elements than `values`.
 void to_int8(std::span<const float> values, std::size_t elements, std::byte* part);
 // Adds the part's numbers to `sum`, which may have fewer elements.
 void add_int8(const std::byte* part, std::size_t elements, std::span<float> sum);
@@ -23,12 +23,12 @@ struct TopkElement {
 // The `count` largest elements by absolute value; of equal ones those at the front.
 std::vector<TopkElement> largest_elements(std::span<const float> values, std::size_t count);
 
-// Makes the columns of a row-major matrix orthonormal by Gram-Schmidt; a column that depends on those
-// before it becomes zero.
+// Makes the columns of a row-major matrix orthonormal by Gram-Schmidt; a column that depends on
+// those before it becomes zero.
 void make_orthonormal(std::span<float> matrix, std::size_t rows, std::size_t columns);
 
-// Products of row-major matrices for PowerSGD. P = M Q with the square matrix M of `rows` rows, whose
-// last elements beyond `values` are zero.
+// Products of row-major matrices for PowerSGD. P = M Q with the square matrix M of `rows` rows,
+// whose last elements beyond `values` are zero.
 void multiply_thin(std::span<const float> values, std::span<const float> q, std::size_t rows,
                    std::size_t columns, std::span<float> p);
 // Q = M^T P.

@@ -12,7 +12,8 @@
 
 namespace shardwright::executor {
 
-// Softmax over all experts (arXiv 2101.03961, section 2.1); of equal probabilities the first expert wins.
+// Softmax over all experts (arXiv 2101.03961, section 2.1); of equal probabilities the first expert
+// wins.
 template <class Real>
 void choose_experts_of_rows(const RouterShape& shape, void* scores, std::int32_t* chosen,
                             void* weights) {

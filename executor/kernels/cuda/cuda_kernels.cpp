@@ -32,8 +32,8 @@ class CudaKernels final : public FusedKernels {
 
   std::shared_ptr<void> allocate(std::size_t bytes) override { return gpu_memory(bytes); }
 
-  // Asks NVML at most once a second for the memory of this process. If NVML does not know it, returns
-  // what all processes use of the GPU, and 0 on a GPU that several ranks share.
+  // Asks NVML at most once a second for the memory of this process. If NVML does not know it,
+  // returns what all processes use of the GPU, and 0 on a GPU that several ranks share.
   std::size_t memory_used() const override {
     constexpr std::chrono::seconds kBetween{1};
     const auto now = std::chrono::steady_clock::now();

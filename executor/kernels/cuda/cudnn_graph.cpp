@@ -7,8 +7,9 @@ namespace shardwright::executor {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;
-// On Hopper, 9.11 and 9.12 give wrong gradients of wide heads, and the backward pass of versions up to 9.15.0 may
-// read beyond the keys if 128 does not divide their number (release notes of cudnn-frontend, 1.14.1 and 1.16.0).
+// On Hopper, 9.11 and 9.12 give wrong gradients of wide heads, and the backward pass of versions up
+// to 9.15.0 may read beyond the keys if 128 does not divide their number (release notes of
+// cudnn-frontend, 1.14.1 and 1.16.0).
 constexpr std::size_t kMinVersion = 91600;
 
 void check_cudnn(cudnnStatus_t status, const char* call) {

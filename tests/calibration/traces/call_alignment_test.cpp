@@ -1,4 +1,5 @@
-// Collectives of two ranks that lack some of each other's, against the pairs that they were drawn from.
+// Collectives of two ranks that lack some of each other's, against the pairs that they were drawn
+// from.
 #include "calibration/traces/call_alignment.hpp"
 
 #include <gmock/gmock.h>
@@ -44,11 +45,13 @@ struct DrawnRecording {
   // The part of calls that a rank lacks.
   double lacking = 0.0;
   bool numbered = false;
-  // One call a millisecond on equal clocks, with ends that differ by up to 40 µs: no shift is steadier than another.
+  // One call a millisecond on equal clocks, with ends that differ by up to 40 µs: no shift is
+  // steadier than another.
   bool regular = false;
 };
 
-// Ends of all ranks lie within 1 µs on clocks that differ by up to 10 ms; calls end 20 to 300 µs apart.
+// Ends of all ranks lie within 1 µs on clocks that differ by up to 10 ms; calls end 20 to 300 µs
+// apart.
 DrawnPair draw_pair(const DrawnRecording& recording, std::mt19937_64& random) {
   std::uniform_real_distribution<double> uniform;
   DrawnPair pair;

@@ -56,7 +56,8 @@ TEST(Kineto, LinksAKernelByExternalIdAndByTime) {
             1) +
       event("cuda_runtime", "cudaLaunchKernel", 25, 2, "\"correlation\": 101", 1) +
       event("cuda_driver", "cuLaunchKernel", 42, 1, "\"correlation\": 102", 1);
-  // The second has its correlation where the number of the op should be, which is that of another op.
+  // The second has its correlation where the number of the op should be, which is that of another
+  // op.
   const std::string kernels =
       event("kernel", "one", 50, 5,
             "\"correlation\": 100, \"External id\": 2, \"device\": 0, \"stream\": 7") +
@@ -194,7 +195,8 @@ TEST(Kineto, IdleTimeIsTheHostsWhereItLaunchesTooLate) {
   const auto kernel = [](double time, int number) {
     return event("kernel", "k", time, 10, fmt::format("\"correlation\": {}", number));
   };
-  // The second waits for something else, the third was launched when the device had been idle for 5 µs.
+  // The second waits for something else, the third was launched when the device had been idle for 5
+  // µs.
   const TraceReport report = report_of(read_events(list(
       launch(0, 1) + launch(2, 2) + launch(45, 3) + kernel(5, 1) + kernel(30, 2) + kernel(50, 3))));
   EXPECT_NEAR(report.times.host_bound_gaps.value(), 10e-6, 1e-12);
@@ -235,7 +237,8 @@ TEST(Kineto, RefusesEventsThatAreNone) {
               testing::ElementsAre("/deviceProperties"));
 }
 
-// Counted in the files by other means: lines of `zcat FILE | python3 -m json.tool` with the category.
+// Counted in the files by other means: lines of `zcat FILE | python3 -m json.tool` with the
+// category.
 TEST(Kineto, SurvivesFilesWithoutUsualParts) {
   struct File {
     const char* name;

@@ -1,5 +1,5 @@
-// Traces that are read in many parts: the parts make one trace, progress covers the file, and a stop
-// ends the reading within it.
+// Traces that are read in many parts: the parts make one trace, progress covers the file, and a
+// stop ends the reading within it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -110,8 +110,9 @@ TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
   EXPECT_FALSE(structure_of(repeated(kLayer, 2)));
 }
 
-// Launches are known from the second half of the recording on. What the trace shows of device 0: 24 blocks with an
-// attention of two products and five other products, each of which cuBLAS splits into two kernels.
+// Launches are known from the second half of the recording on. What the trace shows of device 0: 24
+// blocks with an attention of two products and five other products, each of which cuBLAS splits
+// into two kernels.
 TEST(LayerStructure, KernelsKeepTheirOrderWhereLaunchesAreMissing) {
   const Trace trace = std::get<Trace>(read_recording(
       SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/h100x2-fp32-forward.sqlite.gz"));

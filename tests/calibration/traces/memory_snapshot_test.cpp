@@ -1,5 +1,5 @@
-// Memory snapshots: the levels that a random allocator went through come back from the part of its history that is
-// left, and from the state at its end.
+// Memory snapshots: the levels that a random allocator went through come back from the part of its
+// history that is left, and from the state at its end.
 #include "calibration/traces/memory_snapshot.hpp"
 
 #include <gmock/gmock.h>
@@ -152,7 +152,8 @@ double mebibytes(Bytes bytes) {
   return bytes.value() / static_cast<double>(kMiB);
 }
 
-// One segment holds a tensor of 30 of its 100 MiB, one is empty: 70 MiB are split, 50 MiB are only kept.
+// One segment holds a tensor of 30 of its 100 MiB, one is empty: 70 MiB are split, 50 MiB are only
+// kept.
 TEST(MemorySnapshot, FreeMemoryBesideTensorsIsSplit) {
   const json document = {{"segments",
                           {segment(0, 100, {block(30, "active_allocated"), block(70, "inactive")}),
@@ -166,7 +167,8 @@ TEST(MemorySnapshot, FreeMemoryBesideTensorsIsSplit) {
   EXPECT_NEAR(device.fragmentation(), 70.0 / 150.0, 1e-12);
 }
 
-// An expandable segment grows by pieces, over which a tensor reaches; the end of the recording has it as one.
+// An expandable segment grows by pieces, over which a tensor reaches; the end of the recording has
+// it as one.
 TEST(MemorySnapshot, ExpandableSegmentsGrowByPieces) {
   const json trace = {event("segment_map", 20, 20),
                       event("alloc", 0, 30),

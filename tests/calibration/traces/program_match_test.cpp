@@ -181,7 +181,8 @@ TEST(ProgramMatch, PutsKernelsBesideTheirOpsAndNamesCauses) {
   EXPECT_EQ(difference_of(*match, DifferenceCause::NotInPlan).about, "unknown_kernel");
 }
 
-// Products in fp8 stand beside the peak of fp8, whatever the plan says, and their time has that cause.
+// Products in fp8 stand beside the peak of fp8, whatever the plan says, and their time has that
+// cause.
 TEST(ProgramMatch, KnowsTheFormatOfKernels) {
   Trace trace = trace_of_two_layers();
   for (DeviceActivity& each : trace.activities) {
@@ -207,8 +208,8 @@ TEST(ProgramMatch, KnowsTheFormatOfKernels) {
   EXPECT_EQ(op_of(*match, "attention", Phase::Forward).measured_precision, std::nullopt);
 }
 
-// The products of queries, keys and values have the projection's shape: those that are left over once
-// it has its own make up the joint op.
+// The products of queries, keys and values have the projection's shape: those that are left over
+// once it has its own make up the joint op.
 TEST(ProgramMatch, JoinsProductsThatTheFrameworkDoesNotFuse) {
   Recorder recorder(0);
   for (int part : {1024, 256, 256}) recorder.multiply(512, part, 64, 20);
@@ -257,8 +258,8 @@ PlannedStep plan_of_square_layers(bool trains) {
   return plan;
 }
 
-// The same, where an eager framework does not join queries, keys and values (20 µs each, beside 30 µs of
-// the outputs), and runs norms and rotary embeddings as arithmetic.
+// The same, where an eager framework does not join queries, keys and values (20 µs each, beside 30
+// µs of the outputs), and runs norms and rotary embeddings as arithmetic.
 Trace trace_of_square_layers(bool trains) {
   Recorder recorder(2);
   const auto compute = [&](const char* op, std::int64_t us) {
@@ -307,8 +308,9 @@ TEST(ProgramMatch, TellsProductsOfOneSizeApartByTheirPlace) {
   }
 }
 
-// Arithmetic belongs to the only op that the plan has there. The longest additions behind outputs are
-// the residual connections, and an addition before the attention is part of the rotary embedding.
+// Arithmetic belongs to the only op that the plan has there. The longest additions behind outputs
+// are the residual connections, and an addition before the attention is part of the rotary
+// embedding.
 TEST(ProgramMatch, KnowsUnfusedNormsByTheirPlace) {
   const auto match = match_program(trace_of_square_layers(true), plan_of_square_layers(true));
   ASSERT_TRUE(match);
@@ -339,8 +341,8 @@ TEST(ProgramMatch, SaysOnceThatARecordingHasNoBackwardPass) {
   }));
 }
 
-// Kernels that finish a product, or that run one function over many lists, are no missing fusion; many
-// functions are.
+// Kernels that finish a product, or that run one function over many lists, are no missing fusion;
+// many functions are.
 TEST(ProgramMatch, NamesNoMissingFusionWhereCallsHaveSeveralKernels) {
   PlannedStep plan;
   plan.ops = {planned_product("wgrad", product(64, 320, 512), 10, Phase::BackwardWeight),
@@ -479,8 +481,8 @@ TEST(TraceSamples, RefitLinksAndNotTheHostOfAProfile) {
   EXPECT_LT(result.ops.front().after.median_abs, 0.02);
 }
 
-// A device that pauses between its kernels runs at a higher clock than in training: what its products take
-// says nothing of the clock of training.
+// A device that pauses between its kernels runs at a higher clock than in training: what its
+// products take says nothing of the clock of training.
 TEST(TraceSamples, AHostBoundTraceKeepsTheClockOfTraining) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
   const auto clock_after = [&](bool at_training_clock) {

@@ -62,8 +62,9 @@ TEST(StragglerAnalysis, BlamesTheWorkerThatIsSlow) {
   EXPECT_NEAR(job.by_op.at("grads-reduce-scatter"), 1.0, 1e-9);
 }
 
-// The slowdowns that the authors of two published jobs computed of them: https://github.com/ByteDance-Seed/StragglerAnalysis
-// at 8efcd7f, data/*.result.json. Their replay is another one, and of the first job a quarter of the steps is here.
+// The slowdowns that the authors of two published jobs computed of them:
+// https://github.com/ByteDance-Seed/StragglerAnalysis at 8efcd7f, data/*.result.json. Their replay
+// is another one, and of the first job a quarter of the steps is here.
 TEST(StragglerAnalysis, FindsThePublishedAnswers) {
   const auto analyse = [](const char* job) {
     return analyse_stragglers(std::get<JobRecord>(read_recording(fmt::format(

@@ -1,5 +1,5 @@
-// Two traces beside each other: laws of the differences, and a GPT before and after its gradients were
-// reduced beside the backward pass.
+// Two traces beside each other: laws of the differences, and a GPT before and after its gradients
+// were reduced beside the backward pass.
 #include "calibration/traces/trace_change.hpp"
 
 #include <gmock/gmock.h>

@@ -36,7 +36,8 @@ TEST(TracePredictions, TwoRanksPredictTheOtherTwo) {
   EXPECT_NEAR(*held_out.predicted_step / *held_out.measured_step, 1.0, 0.05);
 }
 
-// The profile that two ranks refit predicts the products of the other two, at the clock that they had.
+// The profile that two ranks refit predicts the products of the other two, at the clock that they
+// had.
 TEST(TracePredictions, TheRefittedProfilePredictsTheProductsOfTheOthers) {
   const ClusterSpec shipped = load_cluster("dgx-h100");
   const auto refitted = [](const ClusterSpec& cluster, const std::string& a, const std::string& b) {
@@ -55,9 +56,9 @@ TEST(TracePredictions, TheRefittedProfilePredictsTheProductsOfTheOthers) {
   EXPECT_LT(products(refitted(own.cluster, "rank2", "rank3")).before.median_abs, 0.09);
 }
 
-// The authors moved the reductions into hooks of the gradients. Their whole runs, without a profiler,
-// then took 140.81 s in place of 141.51 s. The traced steps became shorter by 1 %, but more than half
-// of that lies in steps without these reductions and in waits for other ranks.
+// The authors moved the reductions into hooks of the gradients. Their whole runs, without a
+// profiler, then took 140.81 s in place of 141.51 s. The traced steps became shorter by 1 %, but
+// more than half of that lies in steps without these reductions and in waits for other ranks.
 TEST(TracePredictions, PredictsReductionsDuringTheBackwardPass) {
   const auto what_if = overlap_gradients({run_trace("before")});
   ASSERT_TRUE(what_if);

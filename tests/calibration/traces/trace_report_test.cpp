@@ -200,7 +200,8 @@ TEST(RankMatching, BearsCallsThatARankLacks) {
   EXPECT_EQ(fewer->alone, 0);
 }
 
-// Two ranks lack different calls; the third one has them all, and only its times say which is which.
+// Two ranks lack different calls; the third one has them all, and only its times say which is
+// which.
 TEST(RankMatching, KeepsTheOrderOfCallsThatOnlyOneOfTwoRanksHas) {
   std::vector<Trace> traces = traces_of_three_ranks();
   // The first rank has call 9 and lacks 10, the second one lacks 9 and has 10.

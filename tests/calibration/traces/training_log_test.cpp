@@ -1,5 +1,7 @@
-// Lines as the frameworks' own code formats them: Megatron-LM (training_log of training.py) and those
-// that were made from it (Megatron-DeepSpeed, that of Argonne, GPT-NeoX's logging.py, Primus), NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py, utils/timer.py).
+// Lines as the frameworks' own code formats them: Megatron-LM (training_log of training.py) and
+// those that were made from it (Megatron-DeepSpeed, that of Argonne, GPT-NeoX's logging.py,
+// Primus), NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py,
+// utils/timer.py).
 #include "calibration/traces/training_log.hpp"
 
 #include <fmt/format.h>
@@ -171,8 +173,8 @@ TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
   EXPECT_FALSE(log.step());
 }
 
-// torchtitan states throughput, not times. Lines are ten steps apart; one of them waits for a checkpoint.
-// Validations have lines of the same form.
+// torchtitan states throughput, not times. Lines are ten steps apart; one of them waits for a
+// checkpoint. Validations have lines of the same form.
 TEST(TrainingLog, LeavesOutValidationsOfTorchtitan) {
   const TrainingLog log = log_of(
       "[titan] 2025-06-26 16:02:40,500 - root - INFO - step:  5  loss:  7.1  memory: "
@@ -231,7 +233,8 @@ TEST(TrainingLog, LinesOfOneStepAddUpInEitherOrder) {
   }
 }
 
-// Its throughput timer once counted the micro-batches of an epoch. In this run a step has four of them.
+// Its throughput timer once counted the micro-batches of an epoch. In this run a step has four of
+// them.
 TEST(TrainingLog, ReadsTheFirstThroughputTimersOfDeepSpeed) {
   for (const char* figures :
        {", SamplesPerSec=232.7",
@@ -261,7 +264,8 @@ TEST(TrainingLog, ReadsTheFirstThroughputTimersOfDeepSpeed) {
   }
 }
 
-// DeepSpeed prints its own lines below Megatron-DeepSpeed and GPT-NeoX, and counts from the last start.
+// DeepSpeed prints its own lines below Megatron-DeepSpeed and GPT-NeoX, and counts from the last
+// start.
 TEST(TrainingLog, LinesThatStateTimesCountBeforeThoseOfTheLibraryBelow) {
   std::string text;
   for (int step = 199; step <= 200; ++step)
@@ -322,7 +326,8 @@ TEST(TrainingLog, LinesOfOtherRanksAreNoFurtherAttempt) {
   const auto titan = [](const char* stamp, int step) {
     return fmt::format("2025-02-05 {} - INFO - step: {}  loss: 7.8  tps: 7,232\n", stamp, step);
   };
-  // The output of rank 1 comes late; an hour later the run starts again, at the step that it logged last.
+  // The output of rank 1 comes late; an hour later the run starts again, at the step that it logged
+  // last.
   const TrainingLog stamped =
       log_of(titan("18:00:00,000", 10) + titan("18:00:20,000", 20) + titan("18:00:00,200", 10) +
              titan("18:00:20,100", 20) + titan("19:00:00,000", 20) + titan("19:00:30,000", 30));
@@ -339,7 +344,8 @@ TEST(TrainingLog, LinesOfOtherRanksAreNoFurtherAttempt) {
   EXPECT_THAT(numbers_of(log_of(ranks)), testing::ElementsAre(10, 15, 25));
 }
 
-// A bar draws a step again after a validation, and rounds the numbers of steps, but not its own count.
+// A bar draws a step again after a validation, and rounds the numbers of steps, but not its own
+// count.
 TEST(TrainingLog, ABarThatIsDrawnAgainIsNoFurtherAttempt) {
   std::string text;
   const auto draw = [&](int minute, int drawn, const char* step, const char* more) {

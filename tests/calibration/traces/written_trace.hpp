@@ -1,5 +1,5 @@
-// A trace as PyTorch's profiler writes it, of any length: for each kernel an operator within another
-// one, its launch, and the two ends of the arrow between launch and kernel.
+// A trace as PyTorch's profiler writes it, of any length: for each kernel an operator within
+// another one, its launch, and the two ends of the arrow between launch and kernel.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Pickles: values that a writer of our own pickled come back, in any nesting, and no stream does worse than an
-// InputError.
+// Pickles: values that a writer of our own pickled come back, in any nesting, and no stream does
+// worse than an InputError.
 #include "core/base/pickle.hpp"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ RC_GTEST_PROP(Pickle, ValuesComeBack, ()) {
   RC_ASSERT(document.end == stream.size());
 }
 
-// Streams of operations that exist, with small numbers behind them, reach further than random bytes.
+// Streams of operations that exist, with small numbers behind them, reach further than random
+// bytes.
 RC_GTEST_PROP(Pickle, AnyStreamIsReadOrRefused, ()) {
   static const std::string kOperations =
       "\x80\x88\x89\x8a\x8c\x8f\x90\x91\x92\x93\x94\x81\x85\x86\x87(.012NKMJGXUBCcqrhjQRb]})"
@@ -109,8 +110,8 @@ TEST(Pickle, LongNumbersHaveASign) {
   EXPECT_EQ(integer_of("\x80\x02J\xff\xff\xff\xff."), -1);
 }
 
-// pickle.dumps({"list": [7, 0.5, True, None, "a\n\\b", t, t]}, protocol=0) of Python 3.11, where t is "t", and a text
-// as Python 2.7 writes it.
+// pickle.dumps({"list": [7, 0.5, True, None, "a\n\\b", t, t]}, protocol=0) of Python 3.11, where t
+// is "t", and a text as Python 2.7 writes it.
 TEST(Pickle, OldestProtocolIsRead) {
   const std::string stream =
       "(dp0\nVlist\np1\n(lp2\nI7\naF0.5\naI01\naNaVa\\u000a\\u005cb\np3\naVt\np4\nag4\naS'u'"

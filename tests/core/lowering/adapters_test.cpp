@@ -1,5 +1,5 @@
-// Programs of low-rank fine-tuning: no gradients of frozen weights, those of adapters, and the memory
-// that goes with them.
+// Programs of low-rank fine-tuning: no gradients of frozen weights, those of adapters, and the
+// memory that goes with them.
 #include "core/spec/adapters.hpp"
 
 #include <gtest/gtest.h>
@@ -67,8 +67,8 @@ TEST(AdaptedPrograms, HaveGradientsOfAdaptersAlone) {
   });
 }
 
-// The FLOP of one rank by phase are those of the formulas: 2 T W forward and for the gradient of the
-// input, where W counts frozen weights and adapters, and 2 T A for the gradients of A adapters.
+// The FLOP of one rank by phase are those of the formulas: 2 T W forward and for the gradient of
+// the input, where W counts frozen weights and adapters, and 2 T A for the gradients of A adapters.
 TEST(AdaptedPrograms, HaveTheFlopOfTheFormulas) {
   LoweringCase made = small_case(4);
   made.model.vocab = 128;
@@ -86,8 +86,8 @@ TEST(AdaptedPrograms, HaveTheFlopOfTheFormulas) {
 }
 
 // Megatron Bridge's table for Llama 3 70B on 8 H100: 735 TFLOP/s at 2,643 tokens/s with adapters of
-// queries, keys and values (docs/performance-summary-archive.md, container 26.06). It counts products
-// of weights alone.
+// queries, keys and values (docs/performance-summary-archive.md, container 26.06). It counts
+// products of weights alone.
 TEST(AdaptedPrograms, CountFlopAsMegatronBridgeDoes) {
   const ModelSpec model = load_model("llama3-70b");
   Plan plan;
@@ -115,9 +115,10 @@ struct Llama {
   }
 };
 
-// Inputs of frozen projections are kept only where an adapter or another op reads them. With adapters
-// of queries, keys and values, a layer drops the input of the feed-forward block's projections: 2 bytes
-// of hidden and of feed-forward elements each; it keeps the adapters' inner products.
+// Inputs of frozen projections are kept only where an adapter or another op reads them. With
+// adapters of queries, keys and values, a layer drops the input of the feed-forward block's
+// projections: 2 bytes of hidden and of feed-forward elements each; it keeps the adapters' inner
+// products.
 TEST(AdaptedPrograms, KeepNoInputsOfProjectionsWithoutAdapter) {
   const double tokens = 4096.0, hidden = 4096.0, ffn = 14336.0;
   const Lora lora{.rank = 16, .targets = {Q, K, V}};
@@ -134,8 +135,8 @@ double bytes_of(const Program& program, MemoryCategory category) {
   return sum;
 }
 
-// GPT-3's checkpoint of 350 GB, of which LoRA trains and stores 35 MB (arXiv 2106.09685, section 4.2:
-// rank 4 on queries and values), has no further states but those of the adapters.
+// GPT-3's checkpoint of 350 GB, of which LoRA trains and stores 35 MB (arXiv 2106.09685, section
+// 4.2: rank 4 on queries and values), has no further states but those of the adapters.
 TEST(AdaptedPrograms, HoldStatesOfAdaptersAlone) {
   LoweringCase made;
   made.model = load_model("gpt3-175b");
@@ -186,7 +187,8 @@ TEST(AdaptedPrograms, GatherFrozenWeightsAndReduceAdapters) {
   const double gathered = sent(OpKind::AllGather);
   made.plan.lora = Lora{.rank = 16, .targets = {}};
   const double adapters = 41'943'040.0;
-  // Layers and head are gathered again for the backward pass; the frozen embedding is not either way.
+  // Layers and head are gathered again for the backward pass; the frozen embedding is not either
+  // way.
   EXPECT_NEAR(sent(OpKind::AllGather) - gathered, 2.0 * 2.0 * adapters, 1.0);
   const double element = reduced_gradient_bytes(made.stack, made.plan.precision).value();
   EXPECT_NEAR(sent(OpKind::ReduceScatter), element * adapters, 1.0);

@@ -99,8 +99,8 @@ LoweringCase cast_case(Fp8Recipe recipe) {
   return made;
 }
 
-// Four experts of a rank, six products: each expert's operands are cast apart, and the scales of both
-// operands of each product are put into the order of the matrix units, a byte for 32 elements.
+// Four experts of a rank, six products: each expert's operands are cast apart, and the scales of
+// both operands of each product are put into the order of the matrix units, a byte for 32 elements.
 TEST(ExpertOps, ScalesOfMxfp8AreKernelsForEachExpertUnlessOneKernelComputesAll) {
   LoweringCase made = cast_case(Fp8Recipe::Mxfp8);
   int casts = 0, orders = 0;

@@ -103,8 +103,8 @@ TEST(ParameterServers, TakeTheStatesOfTheOptimizer) {
 using Compression = ReplicaCompression;
 constexpr ReplicaSync kAllReduce = ReplicaSync::AllReduce, kLocal = ReplicaSync::LocalSteps;
 
-// The mean of parameters in fp32 takes what the sum of gradients in fp32 does, and a part of it if it
-// is taken more rarely.
+// The mean of parameters in fp32 takes what the sum of gradients in fp32 does, and a part of it if
+// it is taken more rarely.
 TEST(ReplicaExchange, LocalStepsSendTheAllReduceEachSoManySteps) {
   StackSpec stack = load_stack("megatron-core");
   stack.gradients.fp32_reduction = true;

@@ -47,8 +47,9 @@ double best_parameters(const LossSpec& law, double flop) {
   return std::exp(low);
 }
 
-// Besiroglu et al. (2024), figure 5: about 20 tokens a parameter at any budget with their fit. Hoffmann et
-// al. (2022), section 3.3: 40 B parameters by approach 3 at the budget of Gopher, 5.76e23 FLOP.
+// Besiroglu et al. (2024), figure 5: about 20 tokens a parameter at any budget with their fit.
+// Hoffmann et al. (2022), section 3.3: 40 B parameters by approach 3 at the budget of Gopher,
+// 5.76e23 FLOP.
 TEST(BatchLaws, BestModelsOfABudgetAreThePublishedOnes) {
   const LossSpec corrected = load_batch("hoffmann-corrected").loss;
   for (const double flop : {1e22, 5.76e23, 1e26}) {

@@ -102,8 +102,8 @@ constexpr PublishedCount kPublished[] = {
      "the routers"},
 };
 
-// Field safetensors.total of https://huggingface.co/api/models/Qwen/Qwen3-Next-80B-A3B-Instruct; the
-// checkpoint has one multi-token-prediction layer, which its config.json does not name.
+// Field safetensors.total of https://huggingface.co/api/models/Qwen/Qwen3-Next-80B-A3B-Instruct;
+// the checkpoint has one multi-token-prediction layer, which its config.json does not name.
 TEST(PublishedParameters, OfQwen3NextAreThoseOfItsCheckpointWithThePredictionLayer) {
   ModelSpec model = load_model("qwen3-next-80b-a3b");
   model.mtp_layers = 1;

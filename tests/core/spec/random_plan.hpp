@@ -31,7 +31,8 @@ inline Plan any_plan_of_degrees(const std::vector<std::int64_t>& degrees) {
   return plan;
 }
 
-// Any agreement of replicas; values that it has no use for are the defaults, which a file leaves out.
+// Any agreement of replicas; values that it has no use for are the defaults, which a file leaves
+// out.
 inline ReplicaAgreement any_agreement() {
   ReplicaAgreement agreement;
   agreement.sync = any_enumerator<ReplicaSync>();

@@ -1,4 +1,5 @@
-// The capabilities of stacks: what a stack does not run is said of a plan, and left out of a search.
+// The capabilities of stacks: what a stack does not run is said of a plan, and left out of a
+// search.
 #include <gtest/gtest.h>
 
 #include <optional>

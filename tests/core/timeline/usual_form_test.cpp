@@ -82,8 +82,8 @@ TEST_P(UsualForm, IsReadAsTheStrictReaderReadsIt) {
   }
 }
 
-// Whatever character of a file is another one, missing or twice: what the fast reader takes, the strict
-// one takes and reads alike.
+// Whatever character of a file is another one, missing or twice: what the fast reader takes, the
+// strict one takes and reads alike.
 TEST_P(UsualForm, TakesNoTextThatTheStrictReaderRefuses) {
   const std::string text = written(small_timeline(), GetParam());
   std::size_t taken = 0;

@@ -234,7 +234,8 @@ TEST(Checkpoint, KeepsTheLastIntactOnes) {
   EXPECT_EQ(left(1), (std::vector<std::int64_t>{9, 4, 3}));
 }
 
-// If bits are flipped, or files truncated or missing, the previous checkpoint is used with a warning.
+// If bits are flipped, or files truncated or missing, the previous checkpoint is used with a
+// warning.
 TEST(Checkpoint, DamageIsNoticedAndThePreviousOneIsUsed) {
   const ModelSpec model = small_llama();
   const auto folder = scratch_path("damage"), whole = scratch_path("whole");

@@ -97,7 +97,8 @@ TEST(TokenProof, ShowsNoTokenAndProvesNothingElsewhere) {
   const Socket connected = connect_to(kStoreAddress, server.port(), 5s);
   std::string challenge(kChallengeBytes, '\0');
   ASSERT_TRUE(receive_all(connected.descriptor(), challenge.data(), challenge.size()));
-  // A relay hands the server's challenge to a client, whose proof is good for this connection alone.
+  // A relay hands the server's challenge to a client, whose proof is good for this connection
+  // alone.
   const Eavesdropper relay;
   auto client = std::async(std::launch::async,
                            [&] { TcpStore(kStoreAddress, port_of(relay.listener), "secret", 5s); });

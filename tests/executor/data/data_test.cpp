@@ -248,8 +248,8 @@ TEST(BatchLoader, GivesAllPlansTheSameSamples) {
   EXPECT_EQ(sequences(1, 1), sequences(2, 1));
 }
 
-// 400 sequences, of which the last 40 are held out: training sees the others in each epoch and none of these,
-// and validation each of these once, in the same order whatever the seed.
+// 400 sequences, of which the last 40 are held out: training sees the others in each epoch and none
+// of these, and validation each of these once, in the same order whatever the seed.
 TEST(BatchLoader, NeverTrainsOnWhatIsHeldOut) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += std::string(10, static_cast<char>(i % 250));

@@ -148,8 +148,8 @@ std::filesystem::path served_plan_file(ServerUpdates updates) {
   return file;
 }
 
-// Whether a replica or a server is hit, the run goes on from the last checkpoint. Two addends have the same
-// sum in any order.
+// Whether a replica or a server is hit, the run goes on from the last checkpoint. Two addends have
+// the same sum in any order.
 TEST(Restart, OfReplicasAndParameterServersLosesNothing) {
   const std::filesystem::path plan = served_plan_file(ServerUpdates::Synchronous);
   const auto undisturbed = scratch_path("served");

@@ -53,8 +53,8 @@ TEST(CudaProbe, MakesAProfileOfTheGpus) {
                 fmt::format("probe --from '{}' --out '{}' --force", folder.string(), profile), log),
             0)
       << content_of(log);
-  // Kernels were timed, and determine some of the device's efficiencies; what streams through memory
-  // has curves.
+  // Kernels were timed, and determine some of the device's efficiencies; what streams through
+  // memory has curves.
   const AcceleratorSpec device = load_cluster(profile).accelerator;
   int measured = 0;
   for (const char* figure : {"matrix_main_loop_ratio", "attention_forward_ratio"})

@@ -34,8 +34,8 @@ enum class Fate {
   NoMatter,
 };
 
-// Changes one field of `small_llama` (or another model), or of `one_rank_plan`, and other fields if the
-// model or plan would not be valid otherwise.
+// Changes one field of `small_llama` (or another model), or of `one_rank_plan`, and other fields if
+// the model or plan would not be valid otherwise.
 template <class Spec>
 struct Field {
   // The JSON pointer in the document of the spec.
@@ -274,7 +274,8 @@ const std::set<std::string> kRefusedStackFields = {"/fusion/flash_attention",
                                                    "/communication/scatters_messages",
                                                    "/memory/optimizer_state_bytes"};
 
-// Members of documents that no field of a spec holds. A model's "parameters" follow from its fields.
+// Members of documents that no field of a spec holds. A model's "parameters" follow from its
+// fields.
 const std::set<std::string> kNoFields = {"/schema", "/version", "/sources", "/parameters"};
 
 // Calls visit(pointer, schema) for each field that the JSON Schema of a spec describes.

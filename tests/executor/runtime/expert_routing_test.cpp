@@ -1,5 +1,5 @@
-// Laws of the ways of rows: each choice has one row, rows are together by expert, and what is sent is
-// received.
+// Laws of the ways of rows: each choice has one row, rows are together by expert, and what is sent
+// is received.
 #include "executor/runtime/expert_routing.hpp"
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ TEST(ExpertRouting, SendsEachChoiceInTheOrderOfExperts) {
   }
 }
 
-// An expert that may take five of 24 rows (1.25 times its even share of four) keeps the five tokens in
-// which it has the largest share.
+// An expert that may take five of 24 rows (1.25 times its even share of four) keeps the five tokens
+// in which it has the largest share.
 TEST(ExpertRouting, DropsTheSmallestSharesBeyondTheCapacity) {
   const MoeSpec moe = six_experts(1.25);
   ASSERT_EQ(expert_capacity(moe, kTokensOfARank), 5);
@@ -99,8 +99,8 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
   }
 }
 
-// A token goes to an expert once, so two experts get at most two rows of each token, and the one expert
-// of a rank among six one.
+// A token goes to an expert once, so two experts get at most two rows of each token, and the one
+// expert of a rank among six one.
 TEST(ExpertRouting, BoundsTheRowsOfARank) {
   EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 1), 2 * kTokensOfARank);
   EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 3), 3 * 2 * kTokensOfARank);

@@ -55,7 +55,8 @@ TEST_P(PlanEquivalence, LossesAreThoseOfOneRank) {
   RecordProperty("worst_relative_difference", fmt::format("{:.1e}", worst));
 }
 
-// A validation on the batch of the next step gives the loss of that step, and leaves no trace in it.
+// A validation on the batch of the next step gives the loss of that step, and leaves no trace in
+// it.
 TEST_P(PlanEquivalence, ValidationChangesNothing) {
   const ModelSpec model = GetParam().model();
   Plan plan = one_rank_plan();

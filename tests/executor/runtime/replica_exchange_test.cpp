@@ -37,8 +37,8 @@ Plan agreeing(ReplicaSync sync, ReplicaCompression compression) {
 using enum ReplicaCompression;
 constexpr ReplicaSync kEachStep = ReplicaSync::AllReduce, kLocally = ReplicaSync::LocalSteps;
 
-// With a large epsilon, Adam's step is linear in the gradients, and so the mean of the replicas' steps
-// is the step by their mean. Clipping would not be.
+// With a large epsilon, Adam's step is linear in the gradients, and so the mean of the replicas'
+// steps is the step by their mean. Clipping would not be.
 TrainingOptions linear_steps() {
   TrainingOptions options;
   options.steps = 6;
@@ -128,8 +128,8 @@ Plan served_by(std::int64_t servers, std::int64_t replicas, ServerUpdates update
   return plan;
 }
 
-// Synchronous servers apply what an all-reduce adds up, whatever their number, with clipping. A bound of
-// no steps is the same.
+// Synchronous servers apply what an all-reduce adds up, whatever their number, with clipping. A
+// bound of no steps is the same.
 TEST(ParameterServers, ThatAreSynchronousTrainAsAnAllReduce) {
   for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
     const std::vector<double> expected = train(model, two_replicas(), a_few_steps());
@@ -195,8 +195,8 @@ TEST(ParameterServers, LearnFromStaleUpdates) {
   EXPECT_LT(losses.back(), 0.9 * losses.front());
 }
 
-// The states that servers hold go into those of the first replica, which checkpoints save: another run
-// goes on from them as if there had been no stop.
+// The states that servers hold go into those of the first replica, which checkpoints save: another
+// run goes on from them as if there had been no stop.
 TEST(ParameterServers, GoOnFromTheirStates) {
   const Plan plan = served_by(2, 2, ServerUpdates::Synchronous);
   std::vector<std::vector<float>> states;

@@ -1,5 +1,5 @@
-// Painted views grow with the letters: a view with larger letters is the same picture, enlarged, and
-// answers the mouse at the enlarged places.
+// Painted views grow with the letters: a view with larger letters is the same picture, enlarged,
+// and answers the mouse at the enlarged places.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>
@@ -72,8 +72,8 @@ TYPED_TEST(LetterSize, ScalesThePictureAndTheMouse) {
     }
   }
   EXPECT_GT(tips.size(), 10U);
-  // A few places lie so near to an edge that the rounding of pixels decides, as it does for the edges of
-  // letters and lines in the picture.
+  // A few places lie so near to an edge that the rounding of pixels decides, as it does for the
+  // edges of letters and lines in the picture.
   EXPECT_LT(other_tips, 0.01 * places);
   EXPECT_GT(alike, 0.8 * places);
 }

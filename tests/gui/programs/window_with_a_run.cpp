@@ -1,6 +1,6 @@
-// window_with_a_run CORPUS FOLDER [close|keep]: the window as the program has it, with a run that it
-// started in FOLDER. "close": somebody closes the window as soon as it is there. "keep": somebody
-// closes it after the first step and keeps the run.
+// window_with_a_run CORPUS FOLDER [close|keep]: the window as the program has it, with a run that
+// it started in FOLDER. "close": somebody closes the window as soon as it is there. "keep":
+// somebody closes it after the first step and keeps the run.
 #include <QAbstractButton>
 #include <QApplication>
 #include <QFileInfo>

@@ -20,8 +20,8 @@ namespace {
 using gui::fixtures::small_step;
 using gui::fixtures::step_of;
 
-// In every schedule each microbatch passes each part of the model once forward and once backward; the
-// backward may be split in two.
+// In every schedule each microbatch passes each part of the model once forward and once backward;
+// the backward may be split in two.
 TEST(ScheduleGantt, EveryKindHasEachMicrobatchOnce) {
   for (const ScheduleKind kind : all_kinds()) {
     for (const ScheduleCase& c : cases_of(kind)) {

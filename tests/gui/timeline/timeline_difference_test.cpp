@@ -40,8 +40,8 @@ TEST(TimelineDifference, MatchesTheOpsThatTheTracksMatch) {
   }
 }
 
-// Removed ops are those that only the first timeline has, slower ones head the table, and the sums of
-// both timelines are those of their ops.
+// Removed ops are those that only the first timeline has, slower ones head the table, and the sums
+// of both timelines are those of their ops.
 TEST(TimelineDifference, ListsTheLargestFirst) {
   Timeline changed = *small_step().timeline;
   std::size_t removed = 0;

@@ -358,8 +358,8 @@ TEST(TimelineTracks, CounterpartIsTheSameOpAndLeadsBack) {
   }
 }
 
-// In every plan each send has one arrow, to a receive of the same bytes that does not end before the
-// send begins.
+// In every plan each send has one arrow, to a receive of the same bytes that does not end before
+// the send begins.
 TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
   EXPECT_TRUE(rc::check([] {
     const auto step = step_of(sim::fixtures::any_small_scenario());

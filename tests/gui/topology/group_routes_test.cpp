@@ -13,8 +13,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Whatever nodes the members lie on: each sends all of its bytes and receives as many, to members of its own
-// domain or of the next, and the ways lead from any member to all others.
+// Whatever nodes the members lie on: each sends all of its bytes and receives as many, to members
+// of its own domain or of the next, and the ways lead from any member to all others.
 TEST(GroupRoutes, OfARingReachAllMembersAndAreEven) {
   for (const std::vector<std::int32_t>& members : {std::vector<std::int32_t>{0, 1, 2, 3},
                                                    {0, 8, 16, 24},
@@ -78,7 +78,8 @@ TEST(GroupRoutes, AreTheLinksThatCarryTheTraffic) {
   }
 }
 
-// The way of a selected GPU's group is drawn along the lines that it takes, for the axis that is shown.
+// The way of a selected GPU's group is drawn along the lines that it takes, for the axis that is
+// shown.
 TEST(GroupRoutes, AreDrawnForTheSelectedRank) {
   const Scenario& scenario = fixtures::small_step().scenario;
   TopologyView view;

@@ -37,8 +37,8 @@ Timeline one_collective(OpKind kind, Group group) {
   return timeline;
 }
 
-// All bytes that enter a switch or a NIC leave it, and all bytes that accelerators send are received,
-// in every plan and on switched, meshed and torus clusters.
+// All bytes that enter a switch or a NIC leave it, and all bytes that accelerators send are
+// received, in every plan and on switched, meshed and torus clusters.
 TEST(LinkTraffic, ConservesBytesAtEveryVertex) {
   EXPECT_TRUE(rc::check([] {
     const std::string cluster = sim::fixtures::one_of<std::string>(
@@ -97,8 +97,8 @@ TEST(LinkTraffic, OfAnAllReduceInsideANodeIsTheRings) {
   EXPECT_NEAR(traffic.bytes(0.0, 2.0)[0].value(), 0.5 * 2.0 * 7.0 / 8.0 * 1e9, 1e3);
 }
 
-// A gradient all-reduce of 4 nodes of 8 leaves each node once through each of its NICs, which carries
-// 1/8 of the bytes of a member.
+// A gradient all-reduce of 4 nodes of 8 leaves each node once through each of its NICs, which
+// carries 1/8 of the bytes of a member.
 TEST(LinkTraffic, OfAnAllReduceAcrossNodesUsesEveryNicAlike) {
   Plan plan;
   plan.dp = 32;

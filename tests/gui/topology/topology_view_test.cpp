@@ -93,7 +93,8 @@ TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
   }
 }
 
-// If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all pale.
+// If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all
+// pale.
 TEST(TopologyPainter, CountsTheBusiestLinksAndScalesToThem) {
   EXPECT_EQ(links_as_busy({}), 0U);
   EXPECT_EQ(links_as_busy({0.0, 0.0}), 0U);

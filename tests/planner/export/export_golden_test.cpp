@@ -134,7 +134,8 @@ TEST(MegatronArguments, BiasesOfExpertsBalanceThem) {
   EXPECT_EQ(arguments.at("--moe-router-bias-update-rate"), "1e-3");
 }
 
-// MoEFlexTokenDispatcher requires ranks to send to and no padding, and float32 probabilities; shared experts overlap with the alltoall dispatcher alone.
+// MoEFlexTokenDispatcher requires ranks to send to and no padding, and float32 probabilities;
+// shared experts overlap with the alltoall dispatcher alone.
 TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
   Plan plan;
   plan.dp = plan.ep = 8;
@@ -259,7 +260,8 @@ TEST(MegatronArguments, Fp8HasTheRecipeOfTheStack) {
   EXPECT_FALSE(arguments_of(megatron_arguments(scenario).text).contains("--fp8-recipe"));
 }
 
-// The defaults that arguments cannot change are those of TransformerConfig and MLATransformerConfig.
+// The defaults that arguments cannot change are those of TransformerConfig and
+// MLATransformerConfig.
 TEST(MegatronArguments, RotaryAnglesAreScaledAsTheModelSays) {
   const auto exported = [](const std::string& model) {
     return megatron_arguments(scenario_of(model, "megatron-core", Plan()));

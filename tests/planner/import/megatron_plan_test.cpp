@@ -1,5 +1,5 @@
-// Launch scripts and logs of Megatron-LM as plans: exports come back, and what scripts of others write is
-// followed.
+// Launch scripts and logs of Megatron-LM as plans: exports come back, and what scripts of others
+// write is followed.
 #include "planner/import/megatron_plan.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Configurations of NeMo and Megatron-Bridge: their plans are those of scripts with the same arguments.
+// Configurations of NeMo and Megatron-Bridge: their plans are those of scripts with the same
+// arguments.
 #include "planner/import/nemo_arguments.hpp"
 
 #include <fmt/format.h>

@@ -35,7 +35,8 @@ StudyRules rules_of(TuningSearch search, std::int64_t trials, std::int64_t reduc
   return rules;
 }
 
-// The jobs of a study by trial and rung: those that have begun, and the losses of those that have ended.
+// The jobs of a study by trial and rung: those that have begun, and the losses of those that have
+// ended.
 struct JobTable {
   std::set<std::pair<std::size_t, std::size_t>> begun;
   std::map<std::size_t, std::vector<std::pair<double, std::size_t>>> ended;
@@ -156,7 +157,8 @@ TEST(Population, ReplacesTheWorstByThePerturbedBest) {
   };
   run_study(study, 3, [](const TrialJob&) { return Seconds(1.0); },
             {[&](const TrialJob& job, std::size_t) { jobs.push_back(job); }, loss});
-  // Every trial trains to the end; in each generation two of eight continue from one of the best two.
+  // Every trial trains to the end; in each generation two of eight continue from one of the best
+  // two.
   EXPECT_EQ(jobs.size(), 8U * rules.rungs.size());
   for (std::size_t rung = 1; rung < rules.rungs.size(); ++rung) {
     std::set<std::size_t> copies;
@@ -175,7 +177,8 @@ TEST(Population, ReplacesTheWorstByThePerturbedBest) {
   }
 }
 
-// At its own points a process without noise gives their values; far away its mean and its full width.
+// At its own points a process without noise gives their values; far away its mean and its full
+// width.
 TEST(GaussianProcess, InterpolatesAndDoubtsWhatIsFar) {
   std::vector<std::vector<double>> places;
   std::vector<double> values;
@@ -230,7 +233,8 @@ TEST(Bayes, ComesNearerThanRandomValues) {
   EXPECT_LT(of_bayes, 0.3 * of_random);
 }
 
-// Rates above 0.01 diverge at once. Later trials learn from that also at rungs that no diverged trial reaches.
+// Rates above 0.01 diverge at once. Later trials learn from that also at rungs that no diverged
+// trial reaches.
 TEST(Bayes, AvoidsWhatHasDiverged) {
   const auto diverged_of = [](TuningSearch search) {
     int diverged = 0;

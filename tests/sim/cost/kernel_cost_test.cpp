@@ -224,8 +224,8 @@ AttentionWork causal_heads(std::int64_t width, bool backward = false) {
           .backward = backward};
 }
 
-// Forward passes over 16,384 tokens: FlashAttention-3 of vLLM 0.24.0 on H100, TensorRT-LLM's kernels
-// on B200 (TFLOP/s, aiconfigurator).
+// Forward passes over 16,384 tokens: FlashAttention-3 of vLLM 0.24.0 on H100, TensorRT-LLM's
+// kernels on B200 (TFLOP/s, aiconfigurator).
 TEST(KernelCost, ExponentialsLimitNarrowHeadsAsMeasured) {
   struct Measured {
     const char* device;
@@ -260,8 +260,8 @@ TEST(KernelCost, MoreExponentialsHelpWhereTheSoftmaxLimits) {
   EXPECT_GT(gain("b200", 64, false), gain("a100-80gb", 64, false));
 }
 
-// Where FP8 attention is on, the softmax keeps narrow heads from its gain. H100: 1.18, 1.35 and 1.55
-// times at widths of 64, 128 and 256 (TensorRT-LLM 1.3.0rc20, aiconfigurator).
+// Where FP8 attention is on, the softmax keeps narrow heads from its gain. H100: 1.18, 1.35 and
+// 1.55 times at widths of 64, 128 and 256 (TensorRT-LLM 1.3.0rc20, aiconfigurator).
 TEST(KernelCost, AttentionInFp8GainsMoreTheWiderTheHeads) {
   const AcceleratorSpec device = load_accelerator("h100-sxm");
   StackSpec stack;

@@ -81,8 +81,8 @@ TEST(MeasuredKernels, CorrectProductsThatAddToABufferByThoseThatDoNot) {
   EXPECT_NEAR(ratio, std::pow(1.5, 0.01 / (0.01 + 0.055 * 0.055)), 0.01);
 }
 
-// Half of the timings, drawn at random, predict the others; measured are those that the formula gives
-// on a device whose waves and overheads are other ones.
+// Half of the timings, drawn at random, predict the others; measured are those that the formula
+// gives on a device whose waves and overheads are other ones.
 TEST(MeasuredKernels, HalfOfThemPredictTheOtherHalf) {
   AcceleratorSpec truth = fixtures::h100();
   truth.efficiency.wave_loss = 1.0;

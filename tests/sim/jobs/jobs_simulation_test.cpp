@@ -132,8 +132,9 @@ std::vector<Reduction> reductions_of(const Scenario& scenario) {
   return reductions;
 }
 
-// Each of so many equal jobs gets as large a part of the uplink, so that a reduction that alone takes
-// the share u of it takes max(1, jobs u) times as long. All of the step's reductions are exposed.
+// Each of so many equal jobs gets as large a part of the uplink, so that a reduction that alone
+// takes the share u of it takes max(1, jobs u) times as long. All of the step's reductions are
+// exposed.
 TEST(JobsSimulation, EqualJobsShareAnUplinkEqually) {
   const Scenario scenario = two_replicas(16.0);
   const NicSpec& nic = scenario.cluster.node.nic;

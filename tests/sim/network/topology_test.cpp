@@ -60,8 +60,8 @@ double hops_of(const Route& route) {
                          [](double sum, const RouteLink& hop) { return sum + hop.share; });
 }
 
-// True if all traffic leaves `from` and arrives at `to`, nothing is lost on the way, and each vertex
-// is entered by at most the whole traffic.
+// True if all traffic leaves `from` and arrives at `to`, nothing is lost on the way, and each
+// vertex is entered by at most the whole traffic.
 bool carries_all(const Topology& topology, std::uint32_t from, std::uint32_t to,
                  const Route& route) {
   std::map<VertexIndex, double> entering, leaving;

@@ -61,7 +61,8 @@ TEST(ProfileModel, RatesOfAllCausesFollowTheirRatio) {
   EXPECT_EQ(job_mtbf(half), job_mtbf(whole));
 }
 
-// 60 GB at 1 GB/s: a minute. The run of 1,000 hours meets the same preemptions, whatever their notice.
+// 60 GB at 1 GB/s: a minute. The run of 1,000 hours meets the same preemptions, whatever their
+// notice.
 TEST(ProfileModel, NoticeOfAPreemptionSavesWhatCanBeSaved) {
   const auto outcome = [](double rate, double notice) {
     const RunModel model =
@@ -90,8 +91,8 @@ TEST(ProfileModel, NoticeOfAPreemptionSavesWhatCanBeSaved) {
   EXPECT_EQ(outcome(0.0, 0.0).wall.p50, outcome(0.0, 120.0).wall.p50);
 }
 
-// Ten nodes, 4 bytes a token, two passes over 400 GB of which the nodes' disks hold half: a quarter of all
-// reads comes from there.
+// Ten nodes, 4 bytes a token, two passes over 400 GB of which the nodes' disks hold half: a quarter
+// of all reads comes from there.
 TEST(ProfileModel, TheInputIsAsFastAsItsNarrowestPart) {
   InputSpec input;
   EXPECT_TRUE(std::isinf(input_supply(input, 10, false)));
@@ -121,7 +122,8 @@ TEST(ProfileModel, TheInputIsAsFastAsItsNarrowestPart) {
   EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 5e5);
 }
 
-// Two passes over a data set that the nodes keep: the store feeds the first at 0.7 of what the steps take.
+// Two passes over a data set that the nodes keep: the store feeds the first at 0.7 of what the
+// steps take.
 TEST(ProfileModel, TheFirstPassWaitsForTheStore) {
   RunSpec run;
   run.input.token = Bytes(4);

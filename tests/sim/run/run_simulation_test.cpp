@@ -51,8 +51,8 @@ TEST(RunSimulation, WithoutFailuresTheRunIsItsWorkAndItsCheckpoints) {
   EXPECT_EQ(all.interruptions.p90, 0.0);
 }
 
-// Daly (2006), equation 20, of a segment of T with a stall of c: exp(l R) (exp(l (T + c)) - 1) / l. It
-// lets failures interrupt the recovery; (1/l + R) (exp(l (T + c)) - 1) does not, and differs by
+// Daly (2006), equation 20, of a segment of T with a stall of c: exp(l R) (exp(l (T + c)) - 1) / l.
+// It lets failures interrupt the recovery; (1/l + R) (exp(l (T + c)) - 1) does not, and differs by
 // (l R)^2 / 2.
 TEST(RunSimulation, TheMeanConvergesToTheRenewalFormula) {
   RunModel model = failing_model();
@@ -120,8 +120,8 @@ RC_GTEST_PROP(RunSimulation, TimesAddUpToTheClock, ()) {
   }
 }
 
-// Each run, not only their mean: variants of a run meet the same failures. Those that a waiting job is spared
-// may strike one that does not wait, so that this holds where there are none such.
+// Each run, not only their mean: variants of a run meet the same failures. Those that a waiting job
+// is spared may strike one that does not wait, so that this holds where there are none such.
 RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()) {
   RunModel model = random_model();
   for (FailureProcess& process : model.failures) {
@@ -147,8 +147,9 @@ RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()
   }
 }
 
-// Runs that shrink, recover from replicas, swap replicas or are warned save their state at failures, and runs that
-// wait are spared some, so that single runs may lose by having fewer; their mean must not.
+// Runs that shrink, recover from replicas, swap replicas or are warned save their state at
+// failures, and runs that wait are spared some, so that single runs may lose by having fewer; their
+// mean must not.
 TEST(RunSimulation, ALongerTimeBetweenFailuresNeverHurts) {
   RunModel plain = failing_model();
   plain.failures[FailureCause::Host].replaced = 1.0;
@@ -222,8 +223,8 @@ TEST(RunSimulation, TheBestIntervalIsNearYoungsAndDalys) {
   EXPECT_NEAR(at_best / mean_wall(model), 1.0, 1e-3);
 }
 
-// Whatever failures chance draws: the best interval is known to a few per cent, and is Daly's where hardly any
-// run has a failure.
+// Whatever failures chance draws: the best interval is known to a few per cent, and is Daly's where
+// hardly any run has a failure.
 TEST(RunSimulation, TheBestIntervalDoesNotDependOnChance) {
   RunModel model = failing_model();
   const double daly = daly_interval(model.checkpoint.stall, job_mtbf(model)).value();
@@ -277,8 +278,9 @@ RunModel corrupted_model(Seconds detection) {
   return model;
 }
 
-// Hosts keep only their last copies, which hold wrong results once corruption goes unnoticed for longer than
-// the time between them: the run goes back to the store, half of its interval there and the detection.
+// Hosts keep only their last copies, which hold wrong results once corruption goes unnoticed for
+// longer than the time between them: the run goes back to the store, half of its interval there and
+// the detection.
 TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
   const auto lost = [](double detection) {
     RunModel model = corrupted_model(Seconds(detection));
@@ -293,8 +295,8 @@ TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
   EXPECT_NEAR(lost(0.01) / 30.0, 1.0, 0.1);
 }
 
-// A job with wrong results stops for failures as others do: each adds its detection and a restart to the time
-// that is lost.
+// A job with wrong results stops for failures as others do: each adds its detection and a restart
+// to the time that is lost.
 TEST(RunSimulation, FailuresInterruptWrongResults) {
   const Seconds unnoticed(10.0 * kHour), each(100.0 + 150.0 + 50.0);
   RunModel model = corrupted_model(unnoticed);
@@ -351,8 +353,8 @@ TEST(RunSimulation, AWaitingJobIsNotInterrupted) {
   EXPECT_NEAR(all.by_cause[FailureCause::SilentCorruption] / computing, 1.0, 0.05);
 }
 
-// What is written when a failure comes is no checkpoint yet: without others such a failure loses all that was
-// done since the last stop that saved its state to the end.
+// What is written when a failure comes is no checkpoint yet: without others such a failure loses
+// all that was done since the last stop that saved its state to the end.
 TEST(RunSimulation, AFailureDuringASaveLosesIt) {
   RunModel model = failing_model();
   model.interval = 2.0 * model.total_work();
@@ -402,8 +404,8 @@ TEST(RunSimulation, ReplicasRecoverWithoutTheLastCheckpoint) {
       << "failures of several nodes at once may take all copies";
 }
 
-// 16 replicas of a node each, one node without a spare for 20 hours in a mean of 30: the run waits, or
-// runs at 15/16 of its speed.
+// 16 replicas of a node each, one node without a spare for 20 hours in a mean of 30: the run waits,
+// or runs at 15/16 of its speed.
 TEST(RunSimulation, ARunThatShrinksNeedNotWait) {
   RunModel waiting = failing_model();
   FailureProcess& hosts = waiting.failures[FailureCause::Host];
@@ -481,8 +483,8 @@ TEST(RunSimulation, MoreSpareReplicasNeverHurt) {
   }
 }
 
-// Nothing is saved, and one replica is spare: the first failure loses nothing, and the second, which only
-// finds a spare node, all that was done since the beginning.
+// Nothing is saved, and one replica is spare: the first failure loses nothing, and the second,
+// which only finds a spare node, all that was done since the beginning.
 TEST(RunSimulation, ASwapIsNoCheckpoint) {
   RunModel model = model_of_replicas(1, 8);
   model.interval = 2.0 * model.total_work();
@@ -496,8 +498,8 @@ TEST(RunSimulation, ASwapIsNoCheckpoint) {
   EXPECT_NEAR(second.lost / (done * run.running_time), 1.0, 1e-6);
 }
 
-// A planned stop saves the states also while a spare replica comes in: what failures lose later was done
-// after the stop.
+// A planned stop saves the states also while a spare replica comes in: what failures lose later was
+// done after the stop.
 TEST(RunSimulation, APlannedStopDuringASwapSavesTheStates) {
   RunModel model = model_of_replicas(1'000, 8);
   model.interval = 2.0 * model.total_work();
@@ -539,8 +541,8 @@ TEST(RunSimulation, SpareReplicasOfSharedStatesAreSpareNodes) {
   EXPECT_EQ(whole.spare_nodes(), shared.spare_nodes());
 }
 
-// Of eight replicas of two nodes each, seven fit on 14 and on 15 nodes, and six on 13 and on 12. What the
-// planner gives for the first node holds beyond it.
+// Of eight replicas of two nodes each, seven fit on 14 and on 15 nodes, and six on 13 and on 12.
+// What the planner gives for the first node holds beyond it.
 TEST(RunSimulation, ReplicasThatFitOnTheRestGoOn) {
   RunModel model = model_of_replicas(0, 1);
   EXPECT_EQ(model.replicas_of_node, 0.5);

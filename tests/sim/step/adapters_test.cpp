@@ -79,7 +79,8 @@ TEST(AdaptedSteps, TradeTimeForMemoryIn4Bits) {
   }
 }
 
-// QLoRA trains LLaMA-65B on one GPU of 48 GB (arXiv 2305.14314), which 16 bits would fill three times.
+// QLoRA trains LLaMA-65B on one GPU of 48 GB (arXiv 2305.14314), which 16 bits would fill three
+// times.
 TEST(AdaptedSteps, Of65BillionParametersFitInto48Gigabytes) {
   Scenario scenario = fixtures::shipped_scenario("llama-65b", "fsdp2");
   scenario.plan.seq_len = 512;

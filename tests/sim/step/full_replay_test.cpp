@@ -238,7 +238,8 @@ TEST(RankVariation, FactorsHaveMeanOne) {
   EXPECT_NEAR(squares - sum * sum, std::exp(0.3 * 0.3) - 1.0, 0.005);
 }
 
-// Replicas of two stages over two nodes: messages cross nodes, and data-parallel groups stay on one.
+// Replicas of two stages over two nodes: messages cross nodes, and data-parallel groups stay on
+// one.
 Scenario stages_on_nodes() {
   Scenario scenario = small_scenario(4, 2, 2);
   scenario.plan.zero_stage = 0;

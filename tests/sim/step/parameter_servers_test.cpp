@@ -1,5 +1,5 @@
-// Laws of steps with parameter servers, and of how stale the updates of replicas are that push to them
-// without an agreement.
+// Laws of steps with parameter servers, and of how stale the updates of replicas are that push to
+// them without an agreement.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -151,8 +151,8 @@ ServedReplicas alike(std::int64_t replicas, double compute, double served) {
   return in;
 }
 
-// A closed queue of equal customers: none waits while the servers are fast enough, and servers that are
-// not are busy all the time.
+// A closed queue of equal customers: none waits while the servers are fast enough, and servers that
+// are not are busy all the time.
 TEST(ServedSteps, TakeWhatTheSlowerOfReplicasAndServersTakes) {
   for (const double served : {0.001, 0.01, 0.1, 0.5, 1.0}) {
     const ServedSteps steps = serve(alike(16, 1.0, served), 400);
@@ -169,8 +169,8 @@ TEST(ServedSteps, OfAlikeReplicasAreAsStaleAsThereAreOthers) {
       << "each push is one update";
 }
 
-// Others make at most 2 s + 1 updates each between a pull and the update that follows it: they may be s
-// behind at the pull, and s + 1 ahead after the update.
+// Others make at most 2 s + 1 updates each between a pull and the update that follows it: they may
+// be s behind at the pull, and s + 1 ahead after the update.
 TEST(ServedSteps, StayWithinTheirBound) {
   ServedReplicas in = alike(8, 1.0, 0.02);
   in.slowdown = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0};

@@ -20,9 +20,10 @@ bool fits(const Scenario& scenario) {
   return simulate_step(scenario).memory().peak <= scenario.cluster.accelerator.memory;
 }
 
-// DeepSeek-V3 (arXiv 2412.19437, sections 3.1 to 3.3): 2,048 H800, 16 stages of DualPipe, experts over
-// 64 ranks, ZeRO-1, norms and up-projections of MLA recomputed, SwiGLU's inputs in FP8. The report
-// does not say how the 61 layers are split; evenly, with the embedding and the head as layers.
+// DeepSeek-V3 (arXiv 2412.19437, sections 3.1 to 3.3): 2,048 H800, 16 stages of DualPipe, experts
+// over 64 ranks, ZeRO-1, norms and up-projections of MLA recomputed, SwiGLU's inputs in FP8. The
+// report does not say how the 61 layers are split; evenly, with the embedding and the head as
+// layers.
 TEST(PublishedPlans, DeepSeekV3FitsIntoH800WithWhatItRecomputes) {
   Scenario scenario = scenario_of("deepseek-v3", "h800-ib", "hai-llm");
   Plan& plan = scenario.plan;
@@ -47,8 +48,8 @@ TEST(PublishedPlans, DeepSeekV3FitsIntoH800WithWhatItRecomputes) {
   EXPECT_FALSE(fits(scenario));
 }
 
-// Llama 3 405B (arXiv 2407.21783, table 4 and section 3.3.2): 16,384 H100 without recomputation; its
-// FSDP shards optimizer states and gradients, which is ZeRO-2.
+// Llama 3 405B (arXiv 2407.21783, table 4 and section 3.3.2): 16,384 H100 without recomputation;
+// its FSDP shards optimizer states and gradients, which is ZeRO-2.
 TEST(PublishedPlans, Llama405BFitsIntoH100WithoutRecomputation) {
   Scenario scenario = scenario_of("llama3.1-405b", "dgx-h100", "fsdp2-compile");
   Plan& plan = scenario.plan;

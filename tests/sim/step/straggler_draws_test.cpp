@@ -65,8 +65,8 @@ TEST(StragglerDraws, MoreVariationNeverShortensTheTail) {
     EXPECT_GT(draws.gain_of_replacing, 0.0);
     before = draws.quantile(0.95);
   }
-  // All NICs at a hundredth of their bandwidth in every draw are a step without chance. Only messages between
-  // the stages cross nodes.
+  // All NICs at a hundredth of their bandwidth in every draw are a step without chance. Only
+  // messages between the stages cross nodes.
   FullOptions none;
   const StragglerDraws degraded =
       draws_of(none, {.draws = 2, .degraded_nics = 1.0, .degraded_bandwidth = 0.01});
@@ -74,8 +74,8 @@ TEST(StragglerDraws, MoreVariationNeverShortensTheTail) {
   EXPECT_GT(degraded.steps[0], degraded.uniform_step);
 }
 
-// All GPUs at half of their speed take twice as long for what they compute; one in a hundred is enough to
-// hold up a step in which all wait for each other.
+// All GPUs at half of their speed take twice as long for what they compute; one in a hundred is
+// enough to hold up a step in which all wait for each other.
 TEST(StragglerDraws, ThrottledGpusHoldUpTheStep) {
   const FullOptions none;
   const StragglerDraws all =
