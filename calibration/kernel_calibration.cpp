@@ -42,7 +42,7 @@ CurveFigure flop_rate() {
 
 // The rate of a kernel, its overhead, and the figures of its kind.
 Figures<KernelCurve> figures_of(OpKind kind) {
-  if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
+  if (is_matrix_product(kind)) {
     const auto edge = [](const char* key, double KernelCurve::*member) {
       return figure_at<KernelCurve>(key, 1e-2, 1e4,
                                     [member](KernelCurve& c) -> double& { return c.*member; });

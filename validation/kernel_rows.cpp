@@ -57,7 +57,7 @@ Kernel read_kernel(ObjectReader row) {
   Kernel kernel;
   kernel.kind =
       static_cast<OpKind>(row.choose("kind", names_of<OpKind>().first(index_of(OpKind::Offload))));
-  if (kernel.kind == OpKind::Gemm || kernel.kind == OpKind::GroupedGemm)
+  if (is_matrix_product(kernel.kind))
     kernel.work = read_gemm_work(row);
   else if (kernel.kind == OpKind::Attention)
     kernel.work = read_attention_work(row);

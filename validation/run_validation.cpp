@@ -140,9 +140,7 @@ void compare_scenario(const PublishedRun& run, const Scenario& scenario, RunRow&
 
 // The rules that the row's plan or the plan of a stage breaks, in words.
 std::string reason_of(const InputError& error) {
-  const Problem& first = error.problems().front();
-  return fmt::format("{}: found {}, expected {}", first.where, first.found,
-                     to_string(first.expected));
+  return to_string(error.problems().front());
 }
 
 RunReport report_on(std::vector<RunRow> rows) {

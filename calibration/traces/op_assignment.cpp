@@ -46,10 +46,6 @@ std::string kind_in_traces(OpKind kind) {
   return name_of(kind);
 }
 
-bool is_product(OpKind kind) {
-  return kind == OpKind::Gemm || kind == OpKind::GroupedGemm;
-}
-
 // Among more ops than a layer has, place tells little.
 constexpr std::ptrdiff_t kMostBetween = 64;
 
@@ -116,7 +112,7 @@ class Assignment {
   void match_products() {
     std::map<ProductSizes, Numbers> ops, calls;
     for (const std::size_t i : ops_that([](const PlannedOp& each) {
-           return is_product(each.kind) && std::holds_alternative<GemmWork>(each.work);
+           return is_matrix_product(each.kind) && std::holds_alternative<GemmWork>(each.work);
          }))
       ops[sizes_of(std::get<GemmWork>(op(i).work))].push_back(i);
     for (const std::size_t i :
@@ -185,7 +181,7 @@ class Assignment {
 
   // Pairs products whose shapes the trace does not tell, if there are as many as the plan has.
   void match_products_by_order() {
-    Numbers ops = ops_that([](const PlannedOp& each) { return is_product(each.kind); });
+    Numbers ops = ops_that([](const PlannedOp& each) { return is_matrix_product(each.kind); });
     Numbers calls =
         calls_that([](const KernelCall& call) { return call.category == KernelCategory::Gemm; });
     if (ops.size() == calls.size()) pair_up(ops, calls);

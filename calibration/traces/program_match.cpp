@@ -15,11 +15,6 @@
 namespace shardwright::calibration {
 namespace {
 
-bool is_memory_bound(OpKind kind) {
-  return kind != OpKind::Gemm && kind != OpKind::GroupedGemm && kind != OpKind::Attention &&
-         !is_communication(kind);
-}
-
 IntervalUnion kernels_of(const Activities& activities, bool collectives) {
   std::vector<Interval> intervals;
   for (const DeviceActivity* each : activities)

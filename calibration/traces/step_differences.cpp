@@ -18,13 +18,8 @@ constexpr double kFusion = 1.2;
 // Differences below this share of the step are rounding.
 constexpr double kLeastDifference = 1e-4;
 
-bool limits_memory(const MatchedOp& op) {
-  return !is_communication(op.kind) && op.kind != OpKind::Gemm && op.kind != OpKind::GroupedGemm &&
-         op.kind != OpKind::Attention;
-}
-
 std::string title_of(const MatchedOp& op) {
-  return limits_memory(op) ? op.name : fmt::format("{}, {}", op.name, name_of(op.phase));
+  return is_memory_bound(op.kind) ? op.name : fmt::format("{}, {}", op.name, name_of(op.phase));
 }
 
 // The two formats of 16 bits run at the same rate.
@@ -94,7 +89,7 @@ nlohmann::ordered_json json_of(const MatchedOp& op) {
       {"name", op.name},
       {"kind", name_of(op.kind)},
       {"phase",
-       limits_memory(op) ? nlohmann::ordered_json() : nlohmann::ordered_json(name_of(op.phase))},
+       is_memory_bound(op.kind) ? nlohmann::ordered_json() : nlohmann::ordered_json(name_of(op.phase))},
       {"precision", name_of(op.precision)},
       {"measured_precision", op.measured_precision
                                  ? nlohmann::ordered_json(name_of(*op.measured_precision))

@@ -51,8 +51,7 @@ std::vector<std::string> refusals_of(const Scenario& scenario) {
   request.precision = scenario.plan.precision;
   std::vector<std::string> refusals;
   for (const Problem& problem : planner::precision_problems(request))
-    refusals.push_back(fmt::format("{}: found {}; expected {}", problem.where, problem.found,
-                                   to_string(problem.expected)));
+    refusals.push_back(to_string(problem));
   return refusals;
 }
 

@@ -435,9 +435,7 @@ void require_one_size(const ChosenRequest& chosen, const RequestOptions& options
 
 std::string problems_text(const InputError& error) {
   std::vector<std::string> texts;
-  for (const Problem& problem : error.problems())
-    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
-                                to_string(problem.expected)));
+  for (const Problem& problem : error.problems()) texts.push_back(to_string(problem));
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

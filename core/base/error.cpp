@@ -15,9 +15,7 @@ std::string describe(const std::string& source, const std::vector<Problem>& prob
   std::string text;
   for (const Problem& problem : problems) {
     if (!text.empty()) text += '\n';
-    text += printable(fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
-                                  problem.where.empty() ? "" : ": ", problem.found,
-                                  to_string(problem.expected)));
+    text += printable(fmt::format("{}: {}", source, to_string(problem)));
   }
   return text;
 }
@@ -27,6 +25,11 @@ std::string describe(const std::string& source, const std::vector<Problem>& prob
 std::string to_string(const Expected& expected) {
   if (expected.nearest.empty()) return expected.text;
   return fmt::format("{} (did you mean \"{}\"?)", expected.text, expected.nearest);
+}
+
+std::string to_string(const Problem& problem) {
+  return fmt::format("{}{}found {}; expected {}", problem.where, problem.where.empty() ? "" : ": ",
+                     problem.found, to_string(problem.expected));
 }
 
 InputError::InputError(std::string source, std::vector<Problem> problems)

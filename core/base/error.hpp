@@ -37,6 +37,9 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+// "WHERE: found FOUND; expected EXPECTED", without a WHERE that is empty.
+std::string to_string(const Problem& problem);
+
 // Bad input: names the file (or option) and all its problems, printable. The command exits with 2.
 class InputError : public std::runtime_error {
  public:

@@ -121,8 +121,17 @@ constexpr auto enum_names(OpKind) {
 }
 inline constexpr int kOpKinds = kEnumCount<OpKind>;
 
+constexpr bool is_matrix_product(OpKind kind) {
+  return kind == OpKind::Gemm || kind == OpKind::GroupedGemm;
+}
+
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::AllReduce;
+}
+
+// True for computations whose time goes with the bytes that they read and write.
+constexpr bool is_memory_bound(OpKind kind) {
+  return !is_matrix_product(kind) && kind != OpKind::Attention && !is_communication(kind);
 }
 
 // True for traffic between a rank and the parameter servers.

@@ -27,7 +27,7 @@ constexpr std::size_t kLongestAbout = 26;
 double share_found(const ProgramMatch& match) {
   Seconds planned, found;
   for (const MatchedOp& op : match.ops) {
-    if (op.kind != OpKind::Gemm && op.kind != OpKind::GroupedGemm) continue;
+    if (!is_matrix_product(op.kind)) continue;
     planned += op.planned;
     found += op.predicted;
   }

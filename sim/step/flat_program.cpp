@@ -47,7 +47,7 @@ void BlockBusy::add(const Op& op, double duration) {
     return;
   }
   if (op.phase == Phase::Recompute) recompute += duration;
-  if (op.kind == OpKind::Gemm || op.kind == OpKind::GroupedGemm) {
+  if (is_matrix_product(op.kind)) {
     gemm += duration;
   } else if (op.kind == OpKind::Attention) {
     attention += duration;

@@ -21,7 +21,7 @@ std::int64_t kernels_of(const Op& op) {
 }
 
 bool issued_by_module(const Op& op) {
-  return op.kind == OpKind::Gemm || op.kind == OpKind::GroupedGemm || op.kind == OpKind::Attention;
+  return is_matrix_product(op.kind) || op.kind == OpKind::Attention;
 }
 
 OpLaunch launch_of(const Op& op, const HostLaunch& host) {
