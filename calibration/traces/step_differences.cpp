@@ -88,8 +88,8 @@ nlohmann::ordered_json json_of(const MatchedOp& op) {
   nlohmann::ordered_json json = {
       {"name", op.name},
       {"kind", name_of(op.kind)},
-      {"phase",
-       is_memory_bound(op.kind) ? nlohmann::ordered_json() : nlohmann::ordered_json(name_of(op.phase))},
+      {"phase", is_memory_bound(op.kind) ? nlohmann::ordered_json()
+                                         : nlohmann::ordered_json(name_of(op.phase))},
       {"precision", name_of(op.precision)},
       {"measured_precision", op.measured_precision
                                  ? nlohmann::ordered_json(name_of(*op.measured_precision))

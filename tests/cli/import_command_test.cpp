@@ -94,8 +94,6 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
     EXPECT_THAT(page, HasSubstr(text));
 }
 
-// The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5
-// GB/s.
 std::string trace_of_calls(const char* name, const char* arguments, int calls, int microseconds) {
   std::string events;
   for (int i = 0; i < calls; ++i)
@@ -124,86 +122,6 @@ TEST(ImportCommand, TakesMediansOverTheCallsOfAllTraces) {
   EXPECT_THAT(output_of("nvjet_hsh_128x128", ""), testing::ContainsRegex("nvjet_hsh.* 8 +40 "));
 }
 
-TEST(ImportCommand, ReadsTimingsOfCollectives) {
-  const ScratchFolder folder;
-  const std::string table = folder.write("nccl.txt", R"(# nThread 1 nGpus 2 iters: 20
-#  Rank  0 Group  0 Pid   9973 on      host device  0 [0000:10:00] NVIDIA A100-SXM4-40GB
-#  Rank  1 Group  0 Pid   9973 on      host device  1 [0000:11:00] NVIDIA A100-SXM4-40GB
-#       size         count      type   redop    root     time   algbw   busbw #wrong
-    33554432       8388608     float     sum      -1   240.5   139.5   139.5      0
-# Collective test concluded: all_reduce_perf
-)");
-  std::string lines;
-  for (const int us : {100, 120, 140, 160, 900})
-    lines += R"({"header": {"rank": 0, "n_ranks": 16, "nnodes": 2}, "coll_perf": {"coll": )"
-             R"("AllGather", "coll_msg_size_bytes": 1048576, "coll_timing_source": "kernel_gpu", )"
-             R"("coll_exec_time_us": )" +
-             std::to_string(us) + "}}\n";
-  const json files =
-      json_of("import " + table + " " + folder.write("inspector.log", lines)).at("files");
-  ASSERT_EQ(files.size(), 2U);
-  const json& reduction = files.at(0).at("collectives").at(0);
-  EXPECT_EQ(reduction.at("kind"), "all_reduce");
-  EXPECT_EQ(reduction.at("bytes"), 33'554'432);
-  EXPECT_EQ(reduction.at("group_size"), 2);
-  EXPECT_NEAR(reduction.at("bus_bandwidth_bytes_per_s").get<double>(), 139.5e9, 0.05e9);
-  const json& gather = files.at(1).at("collectives").at(0);
-  EXPECT_EQ(gather.at("kind"), "all_gather");
-  EXPECT_EQ(gather.at("group_size"), 16);
-  EXPECT_EQ(gather.at("count"), 5);
-  EXPECT_DOUBLE_EQ(gather.at("median_s").get<double>(), 140e-6);
-  // Inspector states what each of the 16 ranks has.
-  EXPECT_NEAR(gather.at("bus_bandwidth_bytes_per_s").get<double>(), 1048576.0 * 15.0 / 140e-6, 1.0);
-}
-
-// Files of NCCL's Inspector of ranks 0, 1, … with what each call took, in µs.
-std::string inspector_files(const ScratchFolder& folder,
-                            const std::vector<std::vector<int>>& times) {
-  std::string files;
-  for (std::size_t rank = 0; rank < times.size(); ++rank) {
-    std::string lines;
-    for (std::size_t i = 0; i < times[rank].size(); ++i)
-      lines += fmt::format(
-          R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": {4}, "nnodes": 1}}, "coll_perf": )"
-          R"({{"coll": "AllGather", "coll_sn": {1}, "coll_msg_size_bytes": 1000000, )"
-          R"("coll_exec_time_us": {2}, "coll_timing_source": "kernel_gpu"}}}}{3})",
-          rank, i, times[rank][i], "\n", times.size());
-    files += " " + folder.write(fmt::format("rank{}.jsonl", rank), lines);
-  }
-  return files;
-}
-
-// Rank 0 arrives last at most calls, by a microsecond; rank 2 is the one that is waited for.
-TEST(ImportCommand, NamesTheRankThatCausesTheWaiting) {
-  const ScratchFolder folder;
-  std::vector<std::vector<int>> times(3);
-  for (int i = 0; i < 20; ++i) {
-    const bool is_waited_for = i % 4 == 0;
-    times[0].push_back(is_waited_for ? 500 : 100);
-    times[1].push_back(is_waited_for ? 600 : 101);
-    times[2].push_back(is_waited_for ? 100 : 102);
-  }
-  const CommandResult result =
-      run_command("import" + inspector_files(folder, times), {.environment = {{"COLUMNS", "200"}}});
-  for (const char* text : {"The straggler is rank2.jsonl: it causes 99.0 % of the waiting.",
-                           "Each other rank waits 2.25 ms for it", "it waits 30 µs for others.",
-                           "It arrives last at 5 of its 20 matched collectives."})
-    EXPECT_THAT(result.output, HasSubstr(text));
-}
-
-// Where ranks arrive at the same microsecond, none is last.
-TEST(ImportCommand, CountsLastArrivalsAmongAllMatchedCalls) {
-  const ScratchFolder folder;
-  std::vector<std::vector<int>> times(2);
-  for (int i = 0; i < 20; ++i) {
-    times[0].push_back(100);
-    times[1].push_back(i < 10 ? 100 : 200);
-  }
-  const CommandResult result =
-      run_command("import" + inspector_files(folder, times), {.environment = {{"COLUMNS", "200"}}});
-  EXPECT_THAT(result.output, HasSubstr("It arrives last at 10 of its 20 matched collectives."));
-}
-
 TEST(ImportCommand, NamesTheTracesOfOneRank) {
   const std::string rank0 = imported_trace("nanogpt/rank0"),
                     rank1 = imported_trace("nanogpt/rank1");
@@ -214,38 +132,6 @@ TEST(ImportCommand, NamesTheTracesOfOneRank) {
   EXPECT_TRUE(report.at("across_ranks").is_null());
   EXPECT_EQ(report.at("warnings").at(0), "The traces are not compared as ranks of one run: " +
                                              rank0 + " and " + copy + " are both of rank 0.");
-}
-
-// Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
-TEST(ImportCommand, ReadsRanksOfNcclInspectorAsOneJob) {
-  const ScratchFolder folder;
-  const std::string files =
-      inspector_files(folder, {std::vector<int>(4, 100), std::vector<int>(4, 250)});
-  const json report = json_of("import" + files);
-  EXPECT_EQ(report.at("files").at(1).at("rank"), 1);
-  EXPECT_EQ(report.at("files").at(1).at("world_size"), 2);
-  EXPECT_TRUE(report.at("files").at(1).at("gpu").is_null());
-  EXPECT_NEAR(report.at("files").at(1).at("time").at("collective_s").get<double>(), 1e-3, 1e-9);
-  EXPECT_EQ(report.at("across_ranks").at("matched"), 8);
-  EXPECT_NEAR(report.at("across_ranks").at("collectives").at(0).at("median_skew_s").get<double>(),
-              150e-6, 1e-9);
-  EXPECT_THAT(run_command("import" + files).output, HasSubstr("The straggler is rank0.jsonl"));
-  const std::string messages = folder.write(
-      "messages.jsonl",
-      R"({"header": {"id": "0xabc", "rank": 0, "n_ranks": 8, "nnodes": 1}, "p2p_perf": {"p2p": )"
-      R"("Send", "peer": 1, "p2p_sn": 0, "p2p_msg_size_bytes": 1048576, "p2p_exec_time_us": 50, )"
-      R"("p2p_timing_source": "kernel_gpu"}})");
-  const std::string packed = folder.file("messages.jsonl.gz");
-  gzFile stream = gzopen(packed.c_str(), "wb");
-  const std::string text = content_of(messages);
-  gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(stream);
-  for (const std::string& file : {messages, packed}) {
-    const json sent = json_of("import " + file).at("files").at(0).at("collectives").at(0);
-    EXPECT_EQ(sent.at("kind"), "send");
-    EXPECT_EQ(sent.at("group_size"), 2);
-    EXPECT_NEAR(sent.at("median_s").get<double>(), 50e-6, 1e-12);
-  }
 }
 
 // The kernels within the annotation of SGD's step, which count in their own categories too.
@@ -323,56 +209,6 @@ TEST(ImportCommand, PutsMemorySnapshotsBesideAPlan) {
   EXPECT_TRUE(json_of("import " + snapshot).at("planned_memory").is_null());
   expect_refused("import " + folder.write("other.pickle", pickled({{"a", 1}})),
                  {"segments", "args"});
-}
-
-TEST(ImportCommand, ReadsTrainingLogs) {
-  const ScratchFolder folder;
-  const std::string log = folder.write(
-      "train.log", "iteration 5/ 100 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.5 |\n");
-  const json report = json_of("import " + log + " " + imported_trace("one-triton-kernel"));
-  EXPECT_EQ(report.at("files").size(), 1U);
-  EXPECT_EQ(report.at("logs").at(0).at("framework"), "Megatron-LM");
-  EXPECT_EQ(report.at("logs").at(0).at("step_s"), 1.5);
-  EXPECT_THAT(run_command("import " + log).output,
-              testing::AllOf(HasSubstr("1.5 s"), testing::Not(HasSubstr("how long a step took"))));
-  const std::string timeless =
-      folder.write("nemo.log", "global_step: 3 | reduced_train_loss: 8.5 | val_loss: 9.5\n");
-  EXPECT_THAT(run_command("import " + timeless).output,
-              testing::AllOf(HasSubstr("8.5"), HasSubstr("how long a step took"),
-                             HasSubstr("TimingCallback")));
-}
-
-// A script may print what it runs, and others print quotes that nothing closes.
-TEST(ImportCommand, ReadsLogsThatBeginWithALaunch) {
-  const ScratchFolder folder;
-  const std::string arguments =
-      " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length "
-      "128\n";
-  const std::string step = "iteration 5/ 100 | elapsed time per iteration (ms): 1500.0 |\n";
-  const std::string traced =
-      folder.write("traced.log", "+ torchrun --nproc-per-node 2" + arguments + step);
-  EXPECT_EQ(json_of("import " + traced).at("logs").at(0).at("step_s"), 1.5);
-  EXPECT_EQ(json_of("import " + traced).at("plans").size(), 1U);
-  const std::string quoted = folder.write("quoted.log", arguments + "it's here\n" + step);
-  EXPECT_EQ(json_of("import " + quoted).at("logs").at(0).at("step_s"), 1.5);
-}
-
-// Runs whose loss is lost are the ones that people look at.
-TEST(ImportCommand, WarnsOfALossThatIsNotFinite) {
-  const ScratchFolder folder;
-  std::string text;
-  for (const char* loss : {"3.25E+00 | throughput per GPU (TFLOP/s/GPU): 410.5", "nan", "inf"})
-    text += fmt::format(
-        " iteration {:3}/ 9 | elapsed time per iteration (ms): 500.0 | lm loss: {} | grad norm: "
-        "1.5 |\n",
-        7 + std::count(text.begin(), text.end(), '\n'), loss);
-  const CommandResult result = run_command("import " + folder.write("steps.log", text));
-  EXPECT_THAT(result.output, HasSubstr("410.5"));
-  EXPECT_THAT(result.output, HasSubstr("3.25"));
-  EXPECT_THAT(result.output + result.errors,
-              HasSubstr("The loss in steps.log is not finite at 2 of its steps, first at step 8."));
-  const json log = json_of("import " + folder.file("steps.log")).at("logs").at(0);
-  EXPECT_EQ(log.at("steps_without_finite_loss"), json::parse("[8, 9]"));
 }
 
 TEST(ImportCommand, CountsAFileOnceAndPredictsTracesAlone) {
@@ -562,109 +398,6 @@ TEST(ImportCommand, AnInterruptEndsTheReadingWithinAFile) {
   EXPECT_THAT(result.output, IsEmpty());
 }
 
-// What a plan's export launches is that plan again.
-TEST(ImportCommand, TheLaunchOfAnExportGivesItsPlan) {
-  const ScratchFolder folder;
-  const std::string plan = folder.file("plan.json"), script = folder.file("launch.sh");
-  ASSERT_EQ(
-      run_command(
-          "simulate --model llama3-8b --cluster dgx-a100 --gpus 32 --tp 2 --pp 2 --global-batch 64 "
-          "--seq-len 8192 --stack megatron-core --out " +
-          plan)
-          .exit_code,
-      0);
-  ASSERT_EQ(run_command("export " + plan + " --format megatron --out " + script).exit_code, 0);
-  const CommandResult result =
-      run_command("import " + script + " --out " + folder.file("measured"));
-  EXPECT_EQ(result.exit_code, 0) << result.errors;
-  EXPECT_THAT(result.output, HasSubstr("llama3-8b on 32 x a100"));
-  EXPECT_EQ(json::parse(folder.read("measured/plan.json")), json::parse(folder.read("plan.json")));
-  EXPECT_FALSE(std::filesystem::exists(folder.file("measured/kernels.csv")));
-}
-
-constexpr const char* kLoggedRun = R"(------------------------ arguments ------------------------
-  hidden_size ..................................... 1024
-  num_attention_heads ............................. 16
-  num_layers ...................................... 24
-  seq_length ...................................... 1024
-  world_size ...................................... 8
--------------------- end of arguments ---------------------
-)";
-
-TEST(ImportCommand, ALogHasStepsAndAPlan) {
-  const ScratchFolder folder;
-  std::string log = kLoggedRun;
-  for (int step = 1; step < 5; ++step)
-    log += " iteration " + std::to_string(step) +
-           "/ 10 | elapsed time per iteration (ms): 900.0 | lm loss: 2.0E+00 |\n";
-  const json both = json_of("import " + folder.write("run.log", log));
-  EXPECT_EQ(both.at("logs").at(0).at("steps").size(), 4U);
-  const json& plan = both.at("plans").at(0);
-  EXPECT_EQ(plan.at("plan").at("plan").at("dp"), 8);
-  EXPECT_EQ(plan.at("plan").at("model").at("hidden"), 1024);
-  EXPECT_EQ(plan.at("assumed").size(), 1U) << plan.at("assumed");
-  const json alone = json_of("import " + folder.write("start.log", kLoggedRun));
-  EXPECT_EQ(alone.at("plans").size(), 1U);
-  EXPECT_TRUE(alone.at("logs").empty());
-}
-
-// A plan beside a log says what its step should take; a profile beside one has nothing to be
-// refitted from.
-TEST(ImportCommand, ComparesLogsWithAPlan) {
-  const ScratchFolder folder;
-  std::string steps;
-  for (int step = 1; step < 30; ++step)
-    steps += fmt::format(
-        "2025-02-05 18:31:{:02},000 - root - INFO - step: {}  loss: 5.0  memory: 42.15GiB(53.28%)  "
-        "tps: 7,000  mfu: 40.5%\n",
-        step, step);
-  const std::string titan = folder.write("titan.log", steps);
-  const std::string scenario =
-      " --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 8 --seq-len 8192 --zero 3 ";
-  const json beside = json_of("import " + titan + scenario);
-  const json simulated = json_of("simulate" + scenario);
-  EXPECT_EQ(beside.at("planned_step_s"), simulated.at("step_s"));
-  EXPECT_TRUE(beside.at("warnings").empty());
-  const json profile = json_of("import " + titan + " --cluster dgx-h100");
-  EXPECT_TRUE(profile.at("planned_step_s").is_null());
-  EXPECT_THAT(profile.at("warnings").dump(), testing::HasSubstr("there is no trace"));
-}
-
-// 8 sequences of 8,192 tokens in a step on 8 GPUs, of which each states 4,096 tokens/s.
-TEST(ImportCommand, TakesStepsFromThroughputAndThePlan) {
-  const ScratchFolder folder;
-  const std::string titan = folder.write(
-      "titan.log", "step:  1  loss: 7.0  tps: 100  mfu: 1%\nstep: 10  loss: 6.0  tps: 4,096\n");
-  const std::string silent = folder.write(
-      "silent.log", "iteration 5/ 10 | elapsed time per iteration (ms): nan | lm loss: 2.0 |\n");
-  const std::string plan =
-      " --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 8 --seq-len 8192 --zero 3 ";
-  const json report = json_of("import " + titan + " " + silent + plan);
-  EXPECT_EQ(report.at("logs").at(0).at("step_s"), 2.0);
-  EXPECT_EQ(report.at("logs").at(0).at("times_from_throughput"), true);
-  EXPECT_TRUE(report.at("logs").at(1).at("step_s").is_null());
-  EXPECT_THAT(report.at("warnings").dump(),
-              testing::AllOf(HasSubstr("silent.log"), HasSubstr("no times and no throughput")));
-  EXPECT_THAT(run_command("import " + titan + plan).output,
-              testing::AllOf(HasSubstr("that of titan.log takes 2 s"), HasSubstr("throughput")));
-  EXPECT_TRUE(json_of("import " + titan).at("logs").at(0).at("step_s").is_null());
-}
-
-TEST(ImportCommand, SaysHowOftenALoggedRunStarted) {
-  const ScratchFolder folder;
-  std::string text;
-  for (const int step : {10, 20, 30, 15, 25})
-    text += fmt::format("iteration {}/ 90 | elapsed time per iteration (ms): 500.0 |\n", step);
-  const std::string log = folder.write("run.log", text);
-  EXPECT_THAT(run_command("import " + log).output,
-              testing::AllOf(HasSubstr("The run in run.log started 2 times."),
-                             HasSubstr("repeated 2 logged")));
-  const json report = json_of("import " + log).at("logs").at(0);
-  EXPECT_EQ(report.at("attempts"), 2);
-  EXPECT_EQ(report.at("repeated_steps"), 2);
-  EXPECT_EQ(report.at("steps").size(), 3U);
-}
-
 TEST(ImportCommand, AFolderStandsForItsTraces) {
   const ScratchFolder folder;
   std::filesystem::create_directories(folder.file("traces"));
@@ -683,29 +416,6 @@ TEST(ImportCommand, AFolderStandsForItsTraces) {
                  {"--against", "not among those"});
   std::filesystem::create_directories(folder.file("empty"));
   expect_refused("import " + folder.file("empty"), {"a folder without traces", "*.json.gz"});
-}
-
-TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
-  const ScratchFolder folder;
-  const std::string arguments =
-      " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 ";
-  expect_refused("import " + folder.write("a.sh", "python" + arguments),
-                 {"a.sh", "number of processes", "--gpus N"});
-  EXPECT_EQ(run_command("import --gpus 2 " + folder.file("a.sh")).exit_code, 0);
-  expect_refused("import " + folder.write("b.sh", "torchrun --nproc-per-node 8" + arguments +
-                                                      "--tensor-model-parallel-size 8"),
-                 {"b.sh", "/plan/tp"});
-  expect_refused("import " + folder.write("c.sh", "A='x" + arguments), {"c.sh", "line 1"});
-  const std::string launch = "torchrun --nproc-per-node 8" + arguments;
-  expect_refused("import " + folder.write("d.sh", launch + "--tensor-model-parallel-size 0"),
-                 {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
-  expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
-                 {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
-  expect_refused("import " + folder.write("f.sh", "ARGS=\"" + arguments + "\"\necho $ARGS\n"),
-                 {"the arguments of a model, and no command", "torchrun"});
-  // The command's name stands once.
-  EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
-              testing::StartsWith("shardwright import: --gpus: found \"abc\""));
 }
 
 // What --out writes may lie beside the traces; rank 10 comes behind rank 2.
