@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
   const Program program = lower(model, plan, load_stack("shardwright"));
   const auto kernels = make_cpu_kernels();
   RankTrainer trainer(model, program, 0, *kernels, {}, {});
+  trainer.set_initial_parameters();
   const Batch batch = batch_of(plan);
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("recording.{}", getpid());

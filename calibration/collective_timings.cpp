@@ -61,14 +61,16 @@ std::vector<CollectiveTimings> timings_of(const std::vector<InspectorProcess>& p
 }
 
 CollectiveFile read_collective_file(const std::string& file, const ReadingWatch& watch) {
-  CollectiveFile result{file, {}, {}};
+  CollectiveFile result{file, {}, {}, {}};
   if (is_inspector_output(head_of_timings(file))) {
     result.processes = read_inspector(file, watch);
     result.collectives = timings_of(result.processes);
     return result;
   }
   Groups groups;
-  for (const ExchangeSample& each : read_nccl_tests(file).samples)
+  NcclTimings timings = read_nccl_tests(file);
+  result.left_out = std::move(timings.left_out);
+  for (const ExchangeSample& each : timings.samples)
     groups[{each.kind, each.members, each.bytes.value()}].push_back(each.time);
   result.collectives = timings_of_groups(groups);
   return result;

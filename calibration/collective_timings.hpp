@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct CollectiveFile {
   std::vector<InspectorProcess> processes;
   // By kind, group size and bytes.
   std::vector<CollectiveTimings> collectives;
+  // Programs of nccl-tests whose timings are left out: no plan uses such a collective.
+  std::set<std::string> left_out{};
 };
 
 // True of a regular file whose beginning is that of nccl-tests or of Inspector.

@@ -26,11 +26,29 @@ constexpr std::pair<const char*, OpKind> kPrograms[] = {
     {"all_reduce", OpKind::AllReduce},         {"all_gather", OpKind::AllGather},
     {"reduce_scatter", OpKind::ReduceScatter}, {"alltoall", OpKind::AllToAll},
     {"broadcast", OpKind::Broadcast},          {"sendrecv", OpKind::Send}};
+constexpr const char* kKnownPrograms =
+    "all_reduce, all_gather, reduce_scatter, alltoall, broadcast or sendrecv";
 
-std::optional<OpKind> collective_in(const std::string& text) {
+// The kind that a program or a file's name begins with or holds.
+std::optional<OpKind> collective_in(std::string_view text) {
   for (const auto& [name, kind] : kPrograms)
-    if (text.find(name) != std::string::npos) return kind;
+    if (text.find(name) != std::string_view::npos) return kind;
   return std::nullopt;
+}
+
+// "all_reduce_perf" of "+ mpirun -np 8 /opt/nccl-tests/build/all_reduce_perf -b 8": the last word
+// that is a program of nccl-tests, without its folder; empty without one. All of them end in
+// "_perf" (github.com/NVIDIA/nccl-tests, src/Makefile).
+std::string program_in(const std::string& line) {
+  constexpr std::string_view kEnd = "_perf";
+  std::string program;
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    if (!word.ends_with(kEnd)) continue;
+    const std::size_t folder = word.find_last_of('/');
+    program = folder == std::string::npos ? word : word.substr(folder + 1);
+  }
+  return program;
 }
 
 struct Device {
@@ -41,7 +59,8 @@ struct Device {
 };
 
 struct Output {
-  std::optional<OpKind> kind;
+  // "all_reduce_perf"; empty where the output does not say it.
+  std::string program;
   // Devices by rank.
   std::map<std::int64_t, Device> devices;
   // The number of ranks that a device of the list stands for.
@@ -161,14 +180,38 @@ void read_device(const std::string& text, const std::string& where, ProblemList&
   add_device(static_cast<std::int64_t>(*rank), device, where, problems, output);
 }
 
-// What a launcher writes before the lines of a rank: "[1,0]<stdout>:" (mpirun), "0: " (srun).
-std::string without_label(const std::string& line) {
-  std::size_t end = line.find_first_not_of("[], \t0123456789");
-  if (end == std::string::npos) return line;
-  if (line.compare(end, 7, "<stdout") == 0) end = line.find(':', end);
-  const bool has_rank = end != std::string::npos && end > 0 && line[end] == ':' &&
-                        line.find_first_of("0123456789") < end;
-  return has_rank ? line.substr(end + 1) : line;
+// Where a label ends that begins a line: "[1,0]<stdout>:" (mpirun), "0:" (srun), "node1:",
+// "[node-1:0]:", "2025-10-01T10:00:00.000"; 0 without one.
+std::size_t end_of_label(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t", kDigits = "0123456789";
+  const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
+  if (line.empty()) return 0;
+  if (end > 0 && line[end - 1] == ':') return end;
+  if (line.front() == '[') {
+    const std::size_t bracket = line.find(']');
+    if (bracket == std::string_view::npos) return 0;
+    const std::size_t colon = line.find(':', bracket);
+    return colon < std::max(end, bracket) ? colon + 1 : bracket + 1;
+  }
+  const std::size_t number = line.find_first_not_of(kDigits);
+  if (number == 0 || number == std::string_view::npos) return 0;
+  if (line[number] == ':' &&
+      line.substr(number, end - number).find(':', 1) == std::string_view::npos)
+    return number + 1;
+  const bool is_time =
+      (line[number] == '-' || line[number] == ':') &&
+      line.substr(0, end).find_first_not_of("0123456789-:.,TZ+") == std::string_view::npos;
+  return is_time ? end : 0;
+}
+
+// A line without what launchers and shells write before those of a rank.
+std::string without_labels(std::string_view line) {
+  for (;;) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const std::size_t end = end_of_label(line);
+    if (end == 0) return std::string(line);
+    line.remove_prefix(end);
+  }
 }
 
 // Reads the printed lines of one or several tests one by one. Of a table's rows that cannot be read
@@ -179,15 +222,13 @@ class TableReader {
 
   void read(const std::string& labelled) {
     where_ = fmt::format("line {}", ++lines_);
-    const std::string line = without_label(labelled);
-    const std::size_t first = line.find_first_not_of(" \t");
-    if (first == std::string::npos) return;
-    if (line[first] == '#') {
-      read_comment(line.substr(first + 1));
-    } else if (line.find("_perf") != std::string::npos) {
-      // A shell, a launcher or a job's script has printed the command.
-      begin_test();
-      name(collective_in(line));
+    const std::string line = without_labels(labelled);
+    if (line.empty()) return;
+    if (line.front() == '#') return read_comment(line.substr(1));
+    // A shell, a launcher or a job's script has printed the command of the test that follows.
+    std::string program = program_in(line);
+    if (!program.empty()) {
+      next_program_ = std::move(program);
     } else {
       read_timing(words_of(line));
     }
@@ -209,28 +250,28 @@ class TableReader {
  private:
   // What follows belongs to another test if the present one has rows.
   void begin_test() {
-    if (output_.rows.empty() && !is_broken_) return;
-    tests_.push_back(std::exchange(output_, {}));
-    columns_.reset();
-    is_broken_ = false;
-  }
-
-  void name(std::optional<OpKind> kind) {
-    if (!output_.kind) output_.kind = kind;
+    if (!output_.rows.empty() || is_broken_) {
+      tests_.push_back(std::exchange(output_, {}));
+      columns_.reset();
+      is_broken_ = false;
+    }
+    if (output_.program.empty()) output_.program = std::exchange(next_program_, {});
   }
 
   void read_comment(const std::string& text) {
     const bool starts = text.find("Collective test starting") != std::string::npos;
     if (starts || text.find("nThread ") != std::string::npos) begin_test();
     if (starts || text.find("Collective test concluded") != std::string::npos) {
-      name(collective_in(text));
-      is_table_ = is_table_ || output_.kind;
+      const std::string program = program_in(text);
+      if (!program.empty()) output_.program = program;
+      is_table_ = is_table_ || !program.empty();
     }
     const std::size_t rank = text.find("Rank ");
     if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
     is_table_ = is_table_ || !output_.devices.empty();
     const Words words = words_of(text);
     if (words.size() < 2 || words[0] != "size" || words[1] != "count") return;
+    if (output_.program.empty()) output_.program = std::exchange(next_program_, {});
     columns_ = columns_named(words, where_, problems_);
     is_broken_ = !columns_;
     is_table_ = true;
@@ -252,6 +293,8 @@ class TableReader {
   // The tests before the present one, and this one.
   std::vector<Output> tests_;
   Output output_;
+  // A program whose command a line has shown.
+  std::string next_program_;
   std::optional<Columns> columns_;
   bool is_broken_ = false;
   bool is_table_ = false;
@@ -337,7 +380,7 @@ Output read_json(const nlohmann::json& document, ProblemList& problems) {
     return output;
   }
   for (const std::string& argument : object.texts("args")) {
-    if (!output.kind) output.kind = collective_in(argument);
+    if (output.program.empty()) output.program = program_in(argument);
   }
   ObjectReader config = object.object("config");
   for (ObjectReader& device : config.objects("devices")) {
@@ -413,9 +456,9 @@ void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
                "as many on each host");
 }
 
-void add_timings(const Output& output, ProblemList& problems, NcclTimings& timings) {
+void add_timings(const Output& output, OpKind kind, ProblemList& problems, NcclTimings& timings) {
   TimedGroup group = timed_group(output);
-  const bool pairs = output.kind == OpKind::Send;
+  const bool pairs = kind == OpKind::Send;
   check_group(group, pairs, problems);
   if (!problems.empty()) return;
   if (pairs) {
@@ -428,8 +471,26 @@ void add_timings(const Output& output, ProblemList& problems, NcclTimings& timin
       continue;
     }
     timings.samples.push_back(
-        {*output.kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
+        {kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
   }
+}
+
+NcclTimings timings_of_tests(const std::vector<Output>& tests, ProblemList& problems) {
+  NcclTimings timings;
+  for (const Output& test : tests) {
+    const std::optional<OpKind> kind = collective_in(test.program);
+    if (kind && test.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
+    if (kind) add_timings(test, *kind, problems, timings);
+    if (!kind && !test.program.empty()) timings.left_out.insert(test.program);
+    if (test.program.empty())
+      problems.add("", "no name of a collective",
+                   fmt::format("one in the output of each test or, of one test, in the file's "
+                               "name: {}",
+                               kKnownPrograms));
+  }
+  if (timings.samples.empty() && timings.empty_rows == 0 && !timings.left_out.empty())
+    problems.add("", fmt::format("{} alone", fmt::join(timings.left_out, ", ")), kKnownPrograms);
+  return timings;
 }
 
 }  // namespace
@@ -468,19 +529,11 @@ NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   std::vector<Output> tests = json ? std::vector{read_json(parse_output(text, file), problems)}
                                    : read_text(stream, problems);
   problems.throw_if_any();
-  if (tests.size() == 1 && !tests.front().kind)
-    tests.front().kind = collective_in(std::filesystem::path(file).filename().string());
-  NcclTimings timings;
-  for (const Output& test : tests) {
-    if (!test.kind) {
-      problems.add(
-          "", "no name of a collective",
-          "one in the output of each test or, of one test, in the file's name: all_reduce, "
-          "all_gather, reduce_scatter, alltoall, broadcast or sendrecv");
-    }
-    if (test.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
-    add_timings(test, problems, timings);
+  if (tests.size() == 1 && tests.front().program.empty()) {
+    const std::string name = std::filesystem::path(file).filename().string();
+    if (collective_in(name)) tests.front().program = name;
   }
+  NcclTimings timings = timings_of_tests(tests, problems);
   problems.throw_if_any();
   return timings;
 }

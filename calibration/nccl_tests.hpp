@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct NcclTimings {
   // Rows of nothing to carry, and those whose time the program has rounded to 0.00: both say
   // nothing.
   std::int64_t empty_rows = 0;
+  // Programs that time what no plan uses, such as reduce_perf.
+  std::set<std::string> left_out{};
 };
 
 // The out-of-place timings, one for each size of each test. The collective is read from the line

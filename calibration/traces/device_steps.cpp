@@ -82,10 +82,14 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
     if (all.empty()) return {};
     return {step_of(all)};
   }
+  const std::int64_t last_mark =
+      trace.steps[static_cast<std::size_t>(by_step.rbegin()->first)].duration;
   std::vector<DeviceStep> steps;
   for (auto& [number, activities] : by_step) steps.push_back(step_of(std::move(activities)));
   for (std::size_t i = 0; i + 1 < steps.size(); ++i)
     steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
+  // The device may have stood still at the end of the last one.
+  steps.back().end = std::max(steps.back().end, steps.back().begin + last_mark);
   if (steps.size() > 1) steps.erase(steps.begin());
   if (steps.size() > 1 && breaks_off(steps.back(), steps)) steps.pop_back();
   end_last(steps);

@@ -16,28 +16,32 @@ struct Family {
 // The first line that fits decides: attention kernels are built of CUTLASS too, and the names of
 // Triton kernels list the operators that were fused into them.
 constexpr Family kFamilies[] = {
-    // NCCL, RCCL, MSCCL, DeepEP, the all-reduces of PyTorch's symmetric memory and of vLLM.
+    // NCCL, RCCL, MSCCL, DeepEP, Transformer Engine's user buffers, and the all-reduces of PyTorch's
+    // symmetric memory, of vLLM and of TensorRT-LLM.
     {"nccl", KernelCategory::Collective},
     {"msccl", KernelCategory::Collective},
     {"deep_ep::", KernelCategory::Collective},
     {"ep::internode", KernelCategory::Collective},
     {"ep::intranode", KernelCategory::Collective},
     {"nvshmem", KernelCategory::Collective},
+    {"userbuffers_", KernelCategory::Collective},
+    {"shotallreduce", KernelCategory::Collective},
+    {"allreduce_fusion", KernelCategory::Collective},
     {"shot_all_reduce", KernelCategory::Collective},
     {"multimem_all_reduce", KernelCategory::Collective},
     {"cross_device_reduce", KernelCategory::Collective},
     // Copies that ROCm runs as kernels.
     {"__amd_rocclr_copy", KernelCategory::MemoryCopy},
     {"__amd_rocclr_fill", KernelCategory::MemoryCopy},
-    // Triton's templates, then everything that Inductor fuses.
-    {"triton_tem_fused_flex_attention", KernelCategory::Attention},
-    {"triton_tem_", KernelCategory::Gemm},
-    {"triton_mm", KernelCategory::Gemm},
+    // Everything that Inductor fuses, and Triton's templates.
     {"triton_poi_", KernelCategory::Elementwise},
     {"triton_red_", KernelCategory::Elementwise},
     {"triton_per_", KernelCategory::Elementwise},
     {"triton_for_", KernelCategory::Elementwise},
     {"triton__", KernelCategory::Elementwise},
+    {"flex_attention", KernelCategory::Attention},
+    {"triton_tem_", KernelCategory::Gemm},
+    {"triton_mm", KernelCategory::Gemm},
     // Writing of keys and values, which vLLM names after the kernel that reads them.
     {"reshape_and_cache", KernelCategory::Elementwise},
     // FlashAttention, FlashInfer, cuDNN, xFormers and TensorRT-LLM, AOTriton.
@@ -94,6 +98,12 @@ constexpr Family kFamilies[] = {
     {"rotary", KernelCategory::Elementwise},
     {"swiglu", KernelCategory::Elementwise},
     {"act_and_mul", KernelCategory::Elementwise},
+    {"gated_act", KernelCategory::Elementwise},
+    {"act_kernel", KernelCategory::Elementwise},
+    {"gelu", KernelCategory::Elementwise},
+    {"silu", KernelCategory::Elementwise},
+    {"unary_kernel", KernelCategory::Elementwise},
+    {"permute", KernelCategory::Elementwise},
     {"transpose", KernelCategory::Elementwise},
     {"nchwtonhwc", KernelCategory::Elementwise},
     {"nhwctonchw", KernelCategory::Elementwise},
@@ -205,6 +215,14 @@ std::string collective_kind(std::string_view name) {
       {"send", "send"},
       {"recv", "receive"},
       {"barrier", "barrier"},
+      // Transformer Engine's "userbuffers_fp16_sum_inplace_gpu_mc_ag" and the like.
+      {"gpurwag", "all_gather"},
+      {"gpumcag", "all_gather"},
+      {"gpurrag", "all_gather"},
+      {"gpurwrs", "reduce_scatter"},
+      {"gpumcrs", "reduce_scatter"},
+      {"gpurrrs", "reduce_scatter"},
+      {"userbuffersfp16suminplace", "all_reduce"},
       {"reduce", "reduce"},
       {"gather", "gather"},
       {"scatter", "scatter"},

@@ -39,8 +39,8 @@ struct KernelErrors {
   std::string file;
   // Kernels but those of collectives, and how many of them the other traces do not know.
   std::int64_t kernels = 0, unknown = 0;
-  // Relative errors of known kernels, one by one.
-  double median = 0.0, p90 = 0.0;
+  // Relative errors of known kernels, one by one; none without any.
+  std::optional<double> median{}, p90{};
   // The sums over known kernels.
   Seconds predicted{}, measured{};
 };

@@ -14,6 +14,7 @@
 #include "calibration/traces/json_pieces.hpp"
 #include "calibration/traces/kineto_part.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -25,12 +26,13 @@ constexpr std::size_t kPartBytes = 1U << 21U;
 constexpr unsigned kMostThreads = 16;
 
 // True of flow arrows, marks and names of threads, which nobody uses: events of other phases than
-// "X", which profilers write first. Their text is not kept.
+// "X" and "B", which profilers write first. Their text is not kept.
 bool is_of_another_phase(std::string_view event) {
   constexpr std::string_view kPhase = "\"ph\": \"";
   const std::size_t first = std::min(event.find('"'), event.size());
   const std::string_view member = event.substr(first, kPhase.size() + 1);
-  return member.size() > kPhase.size() && member.starts_with(kPhase) && member.back() != 'X';
+  return member.size() > kPhase.size() && member.starts_with(kPhase) && member.back() != 'X' &&
+         member.back() != 'B';
 }
 
 // Reads parts of the events in threads, and puts them together in their order.
@@ -161,6 +163,11 @@ class KinetoReader {
     trace_.collectives = std::move(part.trace.collectives);
     trace_.gradients = std::move(part.trace.gradients);
     trace_.unusable_events = part.trace.unusable_events;
+    if (part.begin_events > 0)
+      trace_.gaps.push_back(
+          fmt::format("Begin and end of {} on devices are apart (\"ph\": \"B\"), which is not "
+                      "read: they do not count.",
+                      format_plural(part.begin_events, "event")));
     if (part.begin <= part.end) {
       trace_.begin = part.begin;
       trace_.end = part.end;

@@ -186,7 +186,7 @@ std::optional<std::int64_t> product_of_list(std::string_view text) {
 bool KinetoEvent::set_field(std::string_view key, const JsonToken& value) {
   if (is(key, "ph")) {
     phase = value.text_or_none();
-    return is(phase, "X");
+    return is(phase, "X") || is(phase, "B");
   }
   if (is(key, "cat")) {
     kind = kind_of_category(value.text_or_none());

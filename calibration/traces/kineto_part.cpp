@@ -152,6 +152,7 @@ class KinetoPartReader {
 
   void add(const KinetoEvent& event) {
     const EventKind kind = event.kind;
+    if (event.phase == "B" && kind <= EventKind::Fill) ++part_.begin_events;
     if (event.phase != "X" || kind == EventKind::Ignored) return;
     const auto start = nanoseconds_in(event.time, kEarliest, kLatest);
     const auto duration = nanoseconds_in(event.duration, 0.0, kLongest);
@@ -284,6 +285,7 @@ void KinetoPart::append(KinetoPart next) {
   move_to_end(trace.collectives, from.collectives);
   move_to_end(trace.gradients, from.gradients);
   trace.unusable_events += from.unusable_events;
+  begin_events += next.begin_events;
   record.append(std::move(next.record));
   begin = std::min(begin, next.begin);
   end = std::max(end, next.end);

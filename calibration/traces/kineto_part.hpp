@@ -33,6 +33,9 @@ struct KinetoPart {
   std::int64_t begin = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = std::numeric_limits<std::int64_t>::min();
 
+  // Events on devices whose end is an event of its own.
+  std::int64_t begin_events = 0;
+
   // Adds what follows this part.
   void append(KinetoPart next);
 };

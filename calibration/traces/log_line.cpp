@@ -18,15 +18,16 @@ enum class Logged : std::uint8_t {
   GlobalBatch,
   FlopRate,
   Mfu,
-  // A number of a step of which the key is what follows it.
-  Count,
 };
+
+enum class Side : std::uint8_t { Behind, Before };
 
 struct Field {
   Logged what;
-  // The text before the number, or behind it for a count.
   std::string_view key;
   double scale = 1.0;
+  // Where the number stands, seen from the key.
+  Side side = Side::Behind;
 };
 
 // Texts are in lower case.
@@ -41,7 +42,7 @@ struct LogFormat {
 };
 
 // Megatron-LM's training_log, and those that were made from it: Megatron-DeepSpeed, GPT-NeoX,
-// Primus.
+// Primus, Megatron Bridge.
 constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
                                {Logged::Time, "elapsed time per iteration (ms)", 1e-3},
                                {Logged::Time, "elapsed_time_per_iteration_ms", 1e-3},
@@ -64,6 +65,8 @@ constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
                                {Logged::FlopRate, "tflops", 1e12},
                                {Logged::FlopRate, "approx flops per gpu"},
                                {Logged::Mfu, "mfu"}};
+// Megatron Bridge states it in a line of its own before that of the iteration.
+constexpr Field kMegatronBridge[] = {{Logged::FlopRate, "gpu utilization:", 1e12}};
 // NeMo's progress bar and printer; `iteration_time` is Neuron's.
 constexpr Field kNemo[] = {{Logged::Step, "global_step"},
                            {Logged::Time, "train_step_timing in s"},
@@ -72,6 +75,11 @@ constexpr Field kNemo[] = {{Logged::Step, "global_step"},
                            {Logged::TokensPerGpu, "tokens_per_sec_per_gpu"},
                            {Logged::GlobalBatch, "global_batch_size"},
                            {Logged::FlopRate, "tflops_per_gpu", 1e12}};
+// "step 0 | epoch 0 | loss 1.5514 | … | tps 6924.50(865.56/gpu)" or "… | time 1.23s".
+constexpr Field kNemoAutoModel[] = {{Logged::Step, "step"},
+                                    {Logged::Time, "| time"},
+                                    {Logged::Loss, "| loss"},
+                                    {Logged::TokensPerGpu, "/gpu)", 1.0, Side::Before}};
 // torchtitan's MetricsProcessor, and that of its first versions.
 constexpr Field kTorchtitan[] = {{Logged::Step, "step:"},
                                  {Logged::Loss, "loss:"},
@@ -88,15 +96,19 @@ constexpr Field kDeepSpeedOptimizer[] = {{Logged::Step, "step="}};
 constexpr Field kDeepSpeedTimer[] = {{Logged::Step, "global_step="},
                                      {Logged::Samples, "currsamplespersec="}};
 // Before DeepSpeed 0.8: "0/20, SamplesPerSec=232.7", with the epoch and the count of micro-batches.
-constexpr Field kFirstDeepSpeedTimer[] = {{Logged::Count, ", runningavgsamplespersec="},
-                                          {Logged::Count, ", samplespersec="},
-                                          {Logged::Samples, "currsamplespersec="},
-                                          {Logged::Samples, "samplespersec="}};
+constexpr Field kFirstDeepSpeedTimer[] = {
+    {Logged::Step, ", runningavgsamplespersec=", 1.0, Side::Before},
+    {Logged::Step, ", samplespersec=", 1.0, Side::Before},
+    {Logged::Samples, "currsamplespersec="},
+    {Logged::Samples, "samplespersec="}};
 
 constexpr LogFormat kLogFormats[] = {
+    {"GPT-NeoX", "approx flops per gpu:", "iteration", kMegatron},
     {"Megatron-LM", "elapsed time per iteration (ms):", "iteration", kMegatron},
     {"Megatron-DeepSpeed", "elapsed time per iteration (s):", "iteration", kMegatron},
     {"Megatron-DeepSpeed", "elapsed_time_per_iteration_ms=", "iteration=", kMegatron},
+    {"Megatron-LM", "step time :", "gpu utilization:", kMegatronBridge, {}, NumberedBy::NextLine},
+    {"NeMo AutoModel", "step", "| epoch", kNemoAutoModel, "[val]"},
     {"NeMo", "train_step_timing in s", "global_step", kNemo},
     {"NeMo", "reduced_train_loss", "global_step", kNemo},
     {"torchtitan", "step:", "tps:", kTorchtitan, "validate step:"},
@@ -107,9 +119,9 @@ constexpr LogFormat kLogFormats[] = {
     {"DeepSpeed", "samplespersec=", "/", kFirstDeepSpeedTimer, {}, NumberedBy::MicroBatch},
 };
 
-// Where the value of a key begins, behind blanks and marks; npos at the end of the line.
+// Where the value of a key begins, behind blanks, marks and a quote; npos at the end of the line.
 std::size_t value_at(std::string_view line, std::string_view key, std::size_t at) {
-  return line.find_first_not_of(" :=)", at + key.size());
+  return line.find_first_not_of(" :=)\"", at + key.size());
 }
 
 // True if the key is a word of its own there.
@@ -166,7 +178,7 @@ std::optional<double> number_before(std::string_view line, std::string_view key)
   const std::size_t end = line.find(key);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view head = line.substr(0, end);
-  const std::string_view digits = head.substr(head.find_last_not_of("0123456789") + 1);
+  const std::string_view digits = head.substr(head.find_last_not_of("0123456789.") + 1);
   double value = 0.0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return error == std::errc() ? std::optional(value) : std::nullopt;
@@ -223,12 +235,12 @@ std::optional<double> stamp_in(std::string_view line) {
 // The first key counts where a line states a figure under several.
 std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& line) {
   LoggedStep step;
-  bool has_number = false;
+  bool has_number = format.numbered_by == NumberedBy::NextLine;
   const auto take = [](auto& figure, auto value) {
     if (!figure) figure = value;
   };
   for (const Field& field : format.fields) {
-    const std::optional<double> number = field.what == Logged::Count
+    const std::optional<double> number = field.side == Side::Before
                                              ? number_before(line, field.key)
                                              : number_behind(line, field.key);
     if (!number && field.what == Logged::Loss)
@@ -237,7 +249,6 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
     const double value = *number * field.scale;
     switch (field.what) {
       case Logged::Step:
-      case Logged::Count:
         has_number = value >= 0.0 && value < 1e15;
         if (has_number) step.number = static_cast<std::int64_t>(value);
         break;

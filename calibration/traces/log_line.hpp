@@ -18,6 +18,8 @@ enum class NumberedBy : std::uint8_t {
   Process,
   // The forward passes, of which a step may have several.
   MicroBatch,
+  // Nothing: the line belongs to the step of the framework's next line.
+  NextLine,
 };
 
 // What a progress bar draws: it may draw a step again, and states large numbers with three digits.

@@ -213,6 +213,21 @@ std::map<std::string, double> ideal_times(const std::vector<StepRecord>& steps) 
   return times;
 }
 
+// All workers compute as many forward and backward passes: that of each microbatch and chunk.
+bool is_incomplete(const StepRecord& step) {
+  std::set<std::string> names;
+  for (const auto& [worker, ops] : step.workers)
+    for (const StepOp& op : ops)
+      if (op.transfer < 0) names.insert(op.op);
+  for (const std::string& name : names) {
+    std::set<std::ptrdiff_t> of_workers;
+    for (const auto& [worker, ops] : step.workers)
+      of_workers.insert(std::ranges::count(ops, name, &StepOp::op));
+    if (of_workers.size() > 1) return true;
+  }
+  return false;
+}
+
 class Analyser {
  public:
   explicit Analyser(const JobRecord& record) {
@@ -232,6 +247,7 @@ class Analyser {
     double recorded = 0.0;
     for (const StepRecord& step : steps_) {
       recorded += step.length;
+      result.incomplete_steps += is_incomplete(step) ? 1 : 0;
       for (const auto& [worker, list] : step.workers) {
         stages.insert(worker.stage);
         replicas.insert(worker.replica);
@@ -304,6 +320,7 @@ nlohmann::ordered_json to_json(const StragglerAnalysis& analysis) {
           {"steps", analysis.steps},
           {"stages", analysis.stages},
           {"replicas", analysis.replicas},
+          {"incomplete_steps", analysis.incomplete_steps},
           {"recorded_step_s", analysis.recorded.value()},
           {"replayed_step_s", analysis.replayed.value()},
           {"ideal_step_s", analysis.ideal.value()},

@@ -22,6 +22,8 @@ namespace shardwright::calibration {
 struct StragglerAnalysis {
   std::string file;
   std::int64_t steps = 0, stages = 0, replicas = 0;
+  // Steps in which some workers compute fewer ops of a name than others: ops are missing.
+  std::int64_t incomplete_steps = 0;
   // Means over the steps: from the first start to the last end, as replayed, and ideal.
   Seconds recorded, replayed, ideal;
   // Step times over ideal ones with nothing but these as recorded.

@@ -161,6 +161,16 @@ void refuse_own_timeline(std::string_view head, const std::string& file) {
               "a recording of a profiler: JSON of PyTorch's profiler or SQLite of nsys export"}});
 }
 
+// Refuses an array of objects that are no events: each event has a phase.
+void refuse_other_array(std::string_view head, const std::string& file) {
+  const std::size_t first = head.find_first_of("[{");
+  if (first == std::string_view::npos || head[first] != '[') return;
+  if (head.find('{') == std::string_view::npos || head.find("\"ph\"") != std::string_view::npos)
+    return;
+  throw InputError(file, {{"/0", "an object without \"ph\"",
+                           "an event of a trace, as PyTorch's profiler writes it"}});
+}
+
 }  // namespace
 
 Recording read_recording(const std::string& file, const ReadingWatch& watch) {
@@ -177,6 +187,7 @@ Recording read_recording(const std::string& file, const ReadingWatch& watch) {
                        "the log of its run, a trace, or a script that launches Megatron-LM"}});
   if (begins_as_json(head)) {
     refuse_own_timeline(head, file);
+    refuse_other_array(head, file);
     return read_kineto(bytes, file);
   }
   if (is_job_header(head.substr(0, head.find_first_of("\r\n"))))

@@ -1,5 +1,6 @@
 #include "calibration/traces/trace_predictions.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -35,8 +36,11 @@ HeldOut predict_held_out(const std::vector<Trace>& known, const std::vector<Trac
   HeldOut result;
   const KernelTimes times(known);
   for (const Trace& trace : held_out) result.kernels.push_back(errors_on(trace, times));
-  if (const auto replayed = replay_steps(of_one_run(known), {.times = &times}))
-    result.predicted_step = replayed->replayed;
+  const bool knows_any = std::ranges::any_of(
+      result.kernels, [](const KernelErrors& each) { return each.median.has_value(); });
+  const auto replayed =
+      knows_any ? replay_steps(of_one_run(known), {.times = &times}) : std::nullopt;
+  if (replayed) result.predicted_step = replayed->replayed;
   result.measured_step = usual_device_step(held_out);
   return result;
 }
@@ -52,12 +56,15 @@ std::optional<OverlappedGradients> overlap_gradients(const std::vector<Trace>& t
 
 nlohmann::ordered_json to_json(const HeldOut& held_out) {
   auto kernels = nlohmann::ordered_json::array();
+  const auto error_or_null = [](const std::optional<double>& error) {
+    return error ? nlohmann::ordered_json(*error) : nlohmann::ordered_json(nullptr);
+  };
   for (const KernelErrors& each : held_out.kernels)
     kernels.push_back({{"path", printable(each.file)},
                        {"kernels", each.kernels},
                        {"unknown", each.unknown},
-                       {"median_abs_error_ratio", each.median},
-                       {"p90_abs_error_ratio", each.p90},
+                       {"median_abs_error_ratio", error_or_null(each.median)},
+                       {"p90_abs_error_ratio", error_or_null(each.p90)},
                        {"predicted_s", each.predicted.value()},
                        {"measured_s", each.measured.value()}});
   const auto or_null = [](const std::optional<Seconds>& time) {

@@ -16,7 +16,8 @@ struct HeldOut {
   // By file.
   std::vector<KernelErrors> kernels;
   // The replay of the known ranks with the usual times of their kernels, beside the mean of the
-  // held-out ranks by their devices' clocks. None where no step is there.
+  // held-out ranks by their devices' clocks. None where no step is there; nothing is predicted
+  // without a known kernel.
   std::optional<Seconds> predicted_step, measured_step;
 };
 

@@ -21,6 +21,21 @@ constexpr const char* kExpectedLog =
     "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or a log with steps of "
     "Megatron-LM, NeMo, torchtitan or DeepSpeed";
 
+// Two lines may state different figures of one step. Of the same figure the first one counts.
+void take_missing(LoggedStep& known, const LoggedStep& step) {
+  const auto take = [](auto& figure, const auto& other) {
+    if (!figure) figure = other;
+  };
+  take(known.time, step.time);
+  take(known.loss, step.loss);
+  known.loss_is_lost = known.loss_is_lost || step.loss_is_lost;
+  take(known.tokens_per_s_per_gpu, step.tokens_per_s_per_gpu);
+  take(known.samples_per_s, step.samples_per_s);
+  take(known.global_batch, step.global_batch);
+  take(known.flop_rate_per_gpu, step.flop_rate_per_gpu);
+  take(known.mfu, step.mfu);
+}
+
 // The steps of lines that count them in the same way.
 class StepSeries {
  public:
@@ -30,6 +45,18 @@ class StepSeries {
   }
 
   bool empty() const { return steps_.empty(); }
+
+  // The number of figures that all lines state together.
+  std::int64_t figures() const {
+    std::int64_t count = 0;
+    for (const auto& [number, each] : steps_) {
+      const LoggedStep& step = each.step;
+      count += step.time.has_value() + step.loss.has_value() + step.mfu.has_value() +
+               step.tokens_per_s_per_gpu.has_value() + step.samples_per_s.has_value() +
+               step.global_batch.has_value() + step.flop_rate_per_gpu.has_value();
+    }
+    return count;
+  }
 
   void add(const LogLine& line) {
     LoggedStep step = line.step;
@@ -48,22 +75,9 @@ class StepSeries {
     fill(step);
   }
 
-  // Two lines may state different figures of one step. Of the same figure the first one counts.
   void fill(const LoggedStep& step) {
     const auto place = steps_.find(step.number);
-    if (place == steps_.end()) return;
-    LoggedStep& known = place->second.step;
-    const auto take = [](auto& figure, const auto& other) {
-      if (!figure) figure = other;
-    };
-    take(known.time, step.time);
-    take(known.loss, step.loss);
-    known.loss_is_lost = known.loss_is_lost || step.loss_is_lost;
-    take(known.tokens_per_s_per_gpu, step.tokens_per_s_per_gpu);
-    take(known.samples_per_s, step.samples_per_s);
-    take(known.global_batch, step.global_batch);
-    take(known.flop_rate_per_gpu, step.flop_rate_per_gpu);
-    take(known.mfu, step.mfu);
+    if (place != steps_.end()) take_missing(place->second.step, step);
   }
 
   void move_to(TrainingLog& log) {
@@ -128,6 +142,11 @@ class LogReader {
     if (!line) return;
     if (line->bar) line->step.number = exact_step(line->step.number, *line->bar);
     Group& group = group_of(line->framework, false);
+    if (line->numbered_by == NumberedBy::NextLine) {
+      group.of_next_line = line->step;
+      return;
+    }
+    if (group.of_next_line) take_missing(line->step, *std::exchange(group.of_next_line, {}));
     if (line->numbered_by == NumberedBy::Run) {
       group.step_of_run = line->step.number;
     } else if (group.step_of_run) {
@@ -141,10 +160,12 @@ class LogReader {
       group.steps.add(*line);
   }
 
-  // The lines that state times, or else a step of the run, say more than the others.
+  // The lines that state times, or else a step of the run, say more than the others; then those
+  // with more figures.
   void move_to(TrainingLog& log) {
     const auto says_most = std::ranges::max_element(groups_, {}, [](const Group& group) {
-      return std::tuple(group.steps.states_times(), !group.steps.empty(), !group.of_micro_batches);
+      return std::tuple(group.steps.states_times(), !group.steps.empty(), !group.of_micro_batches,
+                        group.steps.figures());
     });
     if (says_most == groups_.end()) return;
     log.framework = says_most->framework;
@@ -157,6 +178,8 @@ class LogReader {
     bool of_micro_batches = false;
     // The step of the last line that numbers it as the run does.
     std::optional<std::int64_t> step_of_run{};
+    // What a line has stated of the step of the next one.
+    std::optional<LoggedStep> of_next_line{};
     StepSeries steps{};
   };
 

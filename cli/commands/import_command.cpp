@@ -250,6 +250,33 @@ std::vector<std::string> take_times_from_throughput(std::vector<calibration::Tra
   return warnings;
 }
 
+// Returns a warning for each held-out trace of another GPU than all that predict it.
+std::vector<std::string> warnings_of_other_gpus(const std::vector<calibration::Trace>& known,
+                                                const std::vector<calibration::Trace>& held_out) {
+  std::vector<std::string> warnings;
+  for (const calibration::Trace& trace : held_out) {
+    const auto is_same = [&](const calibration::Trace& each) { return each.gpu == trace.gpu; };
+    if (!known.empty() && std::ranges::none_of(known, is_same))
+      warnings.push_back(fmt::format("{} is of another GPU ({}) than the traces that predict it.",
+                                     printable(trace.file),
+                                     trace.gpu.empty() ? "unnamed" : printable(trace.gpu)));
+  }
+  return warnings;
+}
+
+// Returns a warning for each log whose last step had another batch than the plan's.
+std::vector<std::string> warnings_of_batches(const std::vector<calibration::TrainingLog>& logs,
+                                             const Plan& plan) {
+  std::vector<std::string> warnings;
+  for (const calibration::TrainingLog& log : logs) {
+    const std::optional<double> batch = log.steps.back().global_batch;
+    if (!batch || *batch == static_cast<double>(plan.global_batch)) continue;
+    warnings.push_back(fmt::format("A step of {} has {:g} sequences, one of the plan {}.",
+                                   printable(log.file), *batch, plan.global_batch));
+  }
+  return warnings;
+}
+
 // What makes the mean of traces and their comparison doubtful.
 std::vector<std::string> warnings_about(const std::vector<calibration::Trace>& traces) {
   std::vector<std::string> warnings;
@@ -283,6 +310,8 @@ Findings explain(const ImportOptions& options, Recordings& recordings) {
     findings.matches = match_plan(traces, findings.chosen->scenario);
     std::ranges::move(take_times_from_throughput(recordings.logs, findings.chosen->scenario.plan),
                       std::back_inserter(findings.warnings));
+    std::ranges::move(warnings_of_batches(recordings.logs, findings.chosen->scenario.plan),
+                      std::back_inserter(findings.warnings));
     if (!recordings.memory.empty() || !recordings.logs.empty())
       findings.planned = sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result;
   }
@@ -298,8 +327,12 @@ Findings explain(const ImportOptions& options, Recordings& recordings) {
     findings.warnings.emplace_back(
         "No profile is refitted: there is no trace. `shardwright calibrate` refits one from the "
         "output of nccl-tests and of NCCL's Inspector.");
-  if (!options.against.empty())
-    findings.held_out = calibration::predict_held_out(traces, read_against(options));
+  if (!options.against.empty()) {
+    const std::vector<calibration::Trace> held_out = read_against(options);
+    findings.held_out = calibration::predict_held_out(traces, held_out);
+    std::ranges::move(warnings_of_other_gpus(traces, held_out),
+                      std::back_inserter(findings.warnings));
+  }
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
   return findings;
 }

@@ -26,12 +26,13 @@ extern "C" void on_interrupt(int) {
   errno = saved;
 }
 
-void set_handler(void (*handler)(int), int flags) {
+// SIGTERM is what `timeout`, Slurm's time limit and Kubernetes send.
+void set_handlers(void (*handler)(int), int flags) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = flags;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
 char read_message() {
@@ -53,12 +54,12 @@ InterruptWatch::InterruptWatch() : host_(current_embedding()) {
   watcher_ = std::thread([this] {
     if (read_message() == kInterrupted) source_.request_stop();
   });
-  set_handler(on_interrupt, SA_RESETHAND | SA_RESTART);
+  set_handlers(on_interrupt, SA_RESETHAND | SA_RESTART);
 }
 
 InterruptWatch::~InterruptWatch() {
   if (host_ != nullptr) return;
-  set_handler(SIG_DFL, 0);
+  set_handlers(SIG_DFL, 0);
   [[maybe_unused]] const ssize_t ignored = write(write_end.load(), &kFinished, 1);
   watcher_.join();
   close(read_end);

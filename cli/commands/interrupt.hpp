@@ -1,4 +1,4 @@
-// Ctrl-C as a stop token.
+// Ctrl-C and SIGTERM as a stop token.
 #pragma once
 
 #include <stop_token>
@@ -8,9 +8,9 @@
 
 namespace shardwright::cli {
 
-// While an object exists, the first SIGINT requests a stop through the token, and a second one
-// kills the process as usual. At most one object may exist at a time. In an embedded command the
-// stop token of the program around it takes the place of SIGINT.
+// While an object exists, the first SIGINT or SIGTERM requests a stop through the token, and a
+// second one kills the process as usual. At most one object may exist at a time. In an embedded
+// command the stop token of the program around it takes the place of the signals.
 class InterruptWatch {
  public:
   InterruptWatch();

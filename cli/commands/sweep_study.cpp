@@ -126,15 +126,17 @@ std::optional<ordered_json> found_for(const RequestOptions& options, const std::
   return found;
 }
 
-// The hash of each file that an option names, because shares may come from machines whose files
-// differ.
+// The hash of each file that an option names, or of the config.json of a model's folder, because
+// shares may come from machines whose files differ.
 ordered_json file_hashes(const OptionGrid& grid) {
   ordered_json hashes = ordered_json::object();
   for (const auto& [name, texts] : grid.options) {
     for (const std::string& text : texts) {
       std::error_code unreadable;
-      if (!std::filesystem::is_regular_file(text, unreadable)) continue;
-      std::ifstream stream(text, std::ios::binary);
+      std::filesystem::path file = text;
+      if (std::filesystem::is_directory(file, unreadable)) file /= "config.json";
+      if (!std::filesystem::is_regular_file(file, unreadable)) continue;
+      std::ifstream stream(file, std::ios::binary);
       const std::string content(std::istreambuf_iterator<char>(stream), {});
       hashes[text] = fmt::format("{:016x}", text_hash(content));
     }
@@ -233,9 +235,10 @@ ExitCode deliver_study(const CommonOptions& common, const ordered_json& document
   page.table(study_table(document));
   deliver(common, page, document);
   if (partial) return ExitCode::Interrupted;
+  // A share without a plan is done as well, and its job array goes on.
   const bool any = std::any_of(document["rows"].begin(), document["rows"].end(),
                                [](const ordered_json& row) { return !row["best"].is_null(); });
-  return any ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+  return any || !document["shard"].is_null() ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
 // The part of a share that tells its study.

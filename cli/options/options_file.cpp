@@ -141,6 +141,12 @@ class OptionsFile {
       if (is_set) words_.push_back("--" + name);
       return;
     }
+    // As on the command line, it prints without a file.
+    bool prints = false;
+    if (name == "json" && value.IsScalar() && YAML::convert<bool>::decode(value, prints)) {
+      if (prints) words_.insert(words_.end(), {"--json", "-"});
+      return;
+    }
     std::vector<std::string> texts = texts_of(name, value);
     if (option.get_positional()) {
       unnamed_[&option] = std::move(texts);

@@ -210,6 +210,12 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
 void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
   page.heading("Collectives of " + file.file);
   page.table(collective_timings_table(file.collectives));
+  if (!file.left_out.empty()) page.paragraph(timings_left_out(file.left_out));
+}
+
+std::string timings_left_out(const std::set<std::string>& programs) {
+  return fmt::format("Timings of {} are left out: no plan uses such a collective.",
+                     printable(fmt::format("{}", fmt::join(programs, ", "))));
 }
 
 void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,

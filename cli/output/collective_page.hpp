@@ -30,6 +30,9 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
 // The collectives that a file of nccl-tests times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
 
+// Says which programs of nccl-tests were read past.
+std::string timings_left_out(const std::set<std::string>& programs);
+
 // The collectives and messages of processes that NCCL's Inspector watched, all together, and what
 // they wait for each other. Nothing without a process.
 void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,

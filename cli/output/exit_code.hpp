@@ -13,7 +13,7 @@ enum class ExitCode : int {
   NoFeasiblePlan = 4,
   // A validation outside of the tolerance that was asked for.
   OutsideTolerance = 5,
-  // Ctrl-C. What was found until then was printed.
+  // Ctrl-C or SIGTERM. What was found until then was printed.
   Interrupted = 130,
 };
 

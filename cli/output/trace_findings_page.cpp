@@ -57,6 +57,11 @@ void add_job(Page& page, const calibration::StragglerAnalysis& job) {
     page.warning(fmt::format(
         "The record has {} of {} workers. Without the others the slowdown is not that of the job.",
         workers, all));
+  if (job.incomplete_steps > 0)
+    page.warning(fmt::format(
+        "The record lacks ops: in {} of {} some workers compute fewer than others. What follows is "
+        "not the slowdown of the job.",
+        format_count(job.incomplete_steps), format_plural(job.steps, "step")));
   std::vector<std::pair<std::string, double>> causes;
   for (const auto& [stage, slowdown] : job.by_stage)
     causes.emplace_back(fmt::format("stage {}", stage), slowdown);
@@ -89,10 +94,9 @@ void add_held_out(Page& page, const calibration::HeldOut& held_out) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const calibration::KernelErrors& each = held_out.kernels[i];
     table.add_row({printable(names[i]), format_count(each.kernels), format_count(each.unknown),
-                   format_percent(each.median), format_percent(each.p90),
-                   each.measured > Seconds(0.0)
-                       ? format_signed_percent(each.predicted / each.measured - 1.0)
-                       : ""});
+                   each.median ? format_percent(*each.median) : "",
+                   each.p90 ? format_percent(*each.p90) : "",
+                   each.median ? format_signed_percent(each.predicted / each.measured - 1.0) : ""});
   }
   page.table(table);
   if (held_out.predicted_step && held_out.measured_step)

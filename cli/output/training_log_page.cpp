@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -83,6 +84,15 @@ bool any_times_from(const std::vector<calibration::TrainingLog>& logs,
   return std::ranges::any_of(logs, [&](const auto& log) { return log.times_from == source; });
 }
 
+// As many digits as tell values apart that lie so far from each other.
+int digits_between(double least, double most) {
+  constexpr double kFewest = 4.0, kMost = 9.0;
+  const double largest = std::max(std::abs(least), std::abs(most));
+  if (most <= least) return static_cast<int>(kFewest);
+  return static_cast<int>(
+      std::clamp(2.0 + std::ceil(std::log10(largest / (most - least))), kFewest, kMost));
+}
+
 // A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have
 // it.
 void add_curve(Page& page, const std::string& caption, const std::string& what,
@@ -97,11 +107,13 @@ void add_curve(Page& page, const std::string& caption, const std::string& what,
   for (const calibration::LoggedStep& step : log.steps) {
     const std::optional<double> value = of(step);
     if (value && i++ % (1 + known / kMostPoints) == 0)
-      points.push_back({static_cast<double>(step.number), *value, format_count(step.number),
-                        format_number(*value, 4)});
+      points.push_back({static_cast<double>(step.number), *value, format_count(step.number), ""});
   }
-  if (points.size() > 1)
-    page.figure(caption, curve_figure(points, "step", what, CurveAxes::Linear));
+  if (points.size() < 2) return;
+  const auto [least, most] = std::ranges::minmax_element(points, {}, &CurvePoint::y);
+  for (CurvePoint& point : points)
+    point.y_text = format_number(point.y, digits_between(least->y, most->y));
+  page.figure(caption, curve_figure(points, "step", what, CurveAxes::Linear));
 }
 
 }  // namespace
@@ -131,6 +143,8 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
     }
     table.add_row(std::move(row));
   }
+  page.heading(logs.size() == 1 ? "Training log " + printable(names.front())
+                                : fmt::format("{} training logs", logs.size()));
   page.table(table);
   page.paragraph(fmt::format(
       "The step is the median without the first tenth of the steps{}{}; other figures "

@@ -89,6 +89,8 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
                  "modules whose inputs alone may be offloaded");
   fields.boolean("replicated_kv_heads", runs.replicated_kv_heads, kOmissible,
                  "more tensor-parallel ranks than key/value heads hold copies of them");
+  fields.boolean("ulysses_replicates_kv_heads", runs.ulysses_replicates_kv_heads, kOmissible,
+                 "more ranks than key/value heads exchange copies of them with Ulysses");
   fields.boolean("shared_embedding_in_pipeline", runs.shared_embedding_in_pipeline, kOmissible,
                  "the first and the last stage of a pipeline may share the embedding, for a tied "
                  "output head or multi-token prediction");

@@ -95,6 +95,17 @@ std::string say_kv_heads(const Pair& p) {
                      p.model.attention.kv_heads, p.plan.tp);
 }
 
+bool ulysses_kv_heads_hold(const Pair& p) {
+  return p.stack.ulysses_replicates_kv_heads || p.plan.cp == 1 ||
+         p.plan.context_parallel != ContextParallelKind::Ulysses ||
+         p.model.attention.kv_heads % (p.plan.tp * p.plan.cp) == 0;
+}
+
+std::string say_ulysses_kv_heads(const Pair& p) {
+  return fmt::format("does not replicate the {} key/value heads over tp {} x cp {} with Ulysses",
+                     p.model.attention.kv_heads, p.plan.tp, p.plan.cp);
+}
+
 bool expert_tensor_holds(const Pair& p) {
   return p.stack.expert_tensor_parallel || !p.model.moe ||
          p.plan.expert_tp == (p.plan.ep == 1 ? p.plan.tp : 1);
@@ -369,6 +380,7 @@ constexpr std::array kCapabilities = {
     Capability{context_kind_holds, say_context_kind},
     Capability{sequence_parallel_holds, say_sequence_parallel},
     Capability{kv_heads_hold, say_kv_heads},
+    Capability{ulysses_kv_heads_hold, say_ulysses_kv_heads},
     Capability{expert_tensor_holds, say_expert_tensor},
     Capability{hybrid_sharding_holds, say_hybrid_sharding},
     Capability{shard_groups_hold, say_shard_groups},

@@ -198,6 +198,7 @@ struct StackCapabilities {
   RecomputeModuleSet selective_recompute = {RecomputeModule::CoreAttention};
   OffloadModuleSet offload_modules;
   bool replicated_kv_heads = true;
+  bool ulysses_replicates_kv_heads = true;
   bool shared_embedding_in_pipeline = true;
   bool pipeline_inside_data = true;
   // Without it the framework trains no adapters.

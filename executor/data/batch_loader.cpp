@@ -89,7 +89,7 @@ void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
 template <class SampleAt>
 Batch BatchLoader::part_of_batch(const SampleAt& sample_at, std::int64_t data_rank,
                                  std::int64_t context_rank) const {
-  const SequencePart part{plan_.cp, context_rank};
+  const SequencePart part = sequence_part(plan_, context_rank);
   const std::int64_t held = plan_.seq_len / plan_.cp;
   Batch batch;
   std::vector<std::int32_t> sample;

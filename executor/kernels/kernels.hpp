@@ -173,7 +173,7 @@ class Kernels {
 
   // Causal softmax attention with scores divided by sqrt(qk_head_dim). A row of `qkv` holds the
   // queries of all heads, then keys, then values. `statistics` [heads, rows] is the log of each
-  // softmax's sum.
+  // softmax's sum. On CPUs the backward pass takes `out` as null, too.
   virtual void attention(const AttentionWork& work, const void* qkv, void* out, void* statistics,
                          Queue queue) = 0;
   virtual void attention_backward(const AttentionWork& work, const void* qkv, const void* out,

@@ -152,7 +152,9 @@ class RankRun {
   RankRun& operator=(const RankRun&) = delete;
 
   void train() {
-    if (!(options_.resume && resume()) && !options_.init_from.empty()) read_published_weights();
+    if (!options_.resume || !resume()) {
+      options_.init_from.empty() ? trainer_.set_initial_parameters() : read_published_weights();
+    }
     if (rank_ == 0 && state_.steps < options_.last_step()) {
       remove_timelines(options_.out, state_.steps);
       write_json(options_.out / "plan.json", to_json(scenario_));

@@ -80,6 +80,7 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
   training.steps = options.steps;
   RankTrainer trainer(scenario.model, program, 0, backend->kernels(), nullptr, training,
                       backend->queues());
+  trainer.set_initial_parameters();
   std::optional<MetricsLog> metrics;
   if (rank == 0) {
     write_json(folder / "plan.json", to_json(scenario));

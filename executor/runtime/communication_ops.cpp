@@ -52,10 +52,7 @@ void OpRunner::transfer(const BoundOp& bound, const CommunicationWork& work) {
 
 void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& work) {
   Communicator& group = communicators_.of(work.group);
-  if (work.group == Group::Context) {
-    return bound.op->kind == OpKind::AllGather ? gather_keys_values(bound, group)
-                                               : scatter_key_value_gradients(bound, group);
-  }
+  if (work.group == Group::Context) return context_collective(bound, work, group);
   if (work.group == Group::Expert || work.group == Group::ExpertTensor)
     return exchange_rows(bound, group);
   const Element element = kernels_.element();
@@ -74,32 +71,6 @@ void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& 
     default:
       SHARDWRIGHT_CHECK(false, "no collective for " + bound.op->name);
   }
-}
-
-void OpRunner::gather_keys_values(const BoundOp& bound, Communicator& group) {
-  const Element element = kernels_.element();
-  const std::int64_t queries = query_width(), width = key_value_width();
-  const auto each = static_cast<std::size_t>(shape_.tokens * width);
-  const void* keys = element_at(bound.read(0), static_cast<std::size_t>(queries), element);
-  void* all = bound.write(0);
-  void* own = element_at(all, static_cast<std::size_t>(group.rank()) * each, element);
-  kernels_.copy_columns(shape_.tokens, width, keys, queries + width, own, width, bound.queue);
-  group.all_gather(own, all, each, element, bound.queue);
-}
-
-void OpRunner::scatter_key_value_gradients(const BoundOp& bound, Communicator& group) {
-  const Element element = kernels_.element();
-  const std::int64_t queries = query_width(), width = key_value_width();
-  const auto each = static_cast<std::size_t>(shape_.tokens * width);
-  void* all = gathered_gradient(bound.reads.front());
-  void* own = element_at(all, static_cast<std::size_t>(group.rank()) * each, element);
-  group.reduce_scatter(all, own, each, element, bound.queue);
-  void* gradient = bound.write(0);
-  kernels_.copy_columns(shape_.tokens, queries, bound.read(0), queries, gradient, queries + width,
-                        bound.queue);
-  kernels_.copy_columns(shape_.tokens, width, own, width,
-                        element_at(gradient, static_cast<std::size_t>(queries), element),
-                        queries + width, bound.queue);
 }
 
 // One op with two reductions: the maxima, then the sums relative to them.

@@ -140,8 +140,14 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   // Else each of the tensor-parallel ranks would send all of their tokens.
   needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
                 "false", "true: tensor-parallel ranks that send tokens to experts share these out");
-  needs.require(plan.cp == 1 || plan.context_parallel == ContextParallelKind::AllGather,
-                "/plan/context_parallel", name_of(plan.context_parallel), "all-gather");
+  const bool exchanges = plan.context_parallel == ContextParallelKind::Ulysses;
+  needs.require(
+      plan.cp == 1 || exchanges || plan.context_parallel == ContextParallelKind::AllGather,
+      "/plan/context_parallel", name_of(plan.context_parallel), "all-gather or ulysses");
+  needs.require(plan.cp == 1 || !exchanges || model.attention.kv_heads % (plan.tp * plan.cp) == 0,
+                "/plan/cp", fmt::format("tp {} x cp {}", plan.tp, plan.cp),
+                fmt::format("a divisor of the {} key/value heads, which ulysses shares out",
+                            model.attention.kv_heads));
   needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
                 "at most the key/value heads");
   needs.require(!shards_parameters(model, plan) || !model.tied_embeddings, "/plan/zero_stage",

@@ -25,12 +25,18 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       servers_(servers) {
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
+      reruns_attention_ |= op.kind == OpKind::Attention && op.phase == Phase::Recompute;
       if (op.kind != OpKind::Embedding) continue;
       if (reads_gathered(op)) of_embedding_.insert(op.reads.back().tensor);
       if (writes_gradient(op)) of_embedding_.insert(op.writes.back().tensor);
     }
   }
   if (model.moe) find_expert_rows();
+  if (exchanges_heads()) {
+    const auto row = static_cast<std::size_t>(query_width() + key_value_width());
+    head_buffer_ = kernels.allocate(2 * static_cast<std::size_t>(shape_.tokens) * row *
+                                    bytes_of(kernels.element()));
+  }
   if (parameters.shards().holds_shards_alone) {
     const std::size_t elements =
         place_norms(unsharded_norms_, &ParameterSlice::is_norm, [&](std::size_t unit) {
@@ -230,14 +236,10 @@ RopeShape OpRunner::rope_shape() const {
   shape.rotated =
       static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
   shape.seq_len = shape_.sequence_tokens;
-  shape.part = sequence_part();
+  shape.part = sequence_part(program_.plan, place_[Axis::Context]);
   shape.theta = model_.rope_theta;
   shape.scaling = model_.rope_scaling;
   return shape;
-}
-
-SequencePart OpRunner::sequence_part() const {
-  return {program_.plan.cp, place_[Axis::Context]};
 }
 
 void OpRunner::rope(const BoundOp& bound) {
@@ -270,24 +272,6 @@ void OpRunner::attention(const BoundOp& bound) {
   }
 }
 
-// The operands besides those of attention: the gathered keys and values as the last one that is
-// read, and backward one tensor for the gradients of the queries and of those.
-void OpRunner::context_attention(const BoundOp& bound, const AttentionWork& work) {
-  const void* gathered = bound.reads.back();
-  if (!work.backward) {
-    return kernels_.context_attention(work, sequence_part(), bound.read(0), gathered,
-                                      bound.write(0), bound.write(1), bound.queue);
-  }
-  kernels_.context_attention_backward(work, sequence_part(), bound.read(0), gathered, bound.read(1),
-                                      bound.read(2), bound.read(3), bound.write(0),
-                                      gathered_gradient(bound.write(0)), bound.queue);
-}
-
-void* OpRunner::gathered_gradient(void* gradients) const {
-  const auto queries = static_cast<std::size_t>(shape_.tokens * query_width());
-  return element_at(gradients, queries, kernels_.element());
-}
-
 std::span<const std::int32_t> OpRunner::part(const std::int32_t* all, const BoundOp& bound) const {
   const auto each = static_cast<std::size_t>(shape_.tokens);
   return {all + static_cast<std::size_t>(bound.call->microbatch) * each, each};
@@ -302,7 +286,8 @@ VocabularyShard OpRunner::vocabulary() const {
 }
 
 void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
-  const EmbeddingShape shape{vocabulary(), shape_.hidden, shape_.sequence_tokens, sequence_part()};
+  const EmbeddingShape shape{vocabulary(), shape_.hidden, shape_.sequence_tokens,
+                             sequence_part(program_.plan, place_[Axis::Context])};
   const Weights table = weights_of(bound, 0);
   const bool has_positions = bound.op->parameters.size() > 1;
   const Weights positions = has_positions ? weights_of(bound, 1) : Weights{};

@@ -128,9 +128,6 @@ class OpRunner {
   RopeShape rope_shape() const;
   void activation(const BoundOp& bound);
   void attention(const BoundOp& bound);
-  void context_attention(const BoundOp& bound, const AttentionWork& work);
-  // The gradient of the gathered keys and values behind that of the queries.
-  void* gathered_gradient(void* gradients) const;
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
@@ -151,6 +148,30 @@ class OpRunner {
   VocabularyShard vocabulary() const;
   // The tokens over which a gradient is the mean.
   double tokens_of_gradient() const;
+
+  // Defined in context_parallel_ops.cpp.
+  void context_attention(const BoundOp& bound, const AttentionWork& work);
+  void context_collective(const BoundOp& bound, const CommunicationWork& work, Communicator& group);
+  // Keys and values of all ranks, and the sums of their gradients, which lie behind that of the
+  // queries.
+  void gather_keys_values(const BoundOp& bound, Communicator& group);
+  void scatter_key_value_gradients(const BoundOp& bound, Communicator& group);
+  void* gathered_gradient(void* gradients) const;
+  // Ulysses: tokens of all heads go to the ranks of their heads, or come back from them. `widths`
+  // are the columns that all heads have in a row, of each tensor that lies in it.
+  bool exchanges_heads() const;
+  void attention_of_heads(const BoundOp& bound, AttentionWork work);
+  void exchange_heads(const BoundOp& bound, const CommunicationWork& work, Communicator& group);
+  void tokens_to_heads(std::span<const std::int64_t> widths, const BoundOp& bound,
+                       Communicator& group);
+  void heads_to_tokens(std::span<const std::int64_t> widths, const BoundOp& bound,
+                       Communicator& group);
+  // Sends each rank its rows of the first half of `head_buffer_`; returns the second half.
+  const void* exchange_parts(std::int64_t width, const BoundOp& bound, Communicator& group);
+  // The place of an element of activations, and the bytes of rows of them.
+  void* at(void* array, std::int64_t index) const;
+  const void* at(const void* array, std::int64_t index) const;
+  std::size_t bytes_of_rows(std::int64_t rows, std::int64_t width) const;
 
   // Defined in expert_ops.cpp: mixtures of experts.
   void find_expert_rows();
@@ -199,9 +220,6 @@ class OpRunner {
   void communicate(const BoundOp& bound, StepState& state);
   void tensor_collective(const BoundOp& bound, const CommunicationWork& work);
   void transfer(const BoundOp& bound, const CommunicationWork& work);
-  // Context parallelism: keys and values of all ranks, and the sums of their gradients.
-  void gather_keys_values(const BoundOp& bound, Communicator& group);
-  void scatter_key_value_gradients(const BoundOp& bound, Communicator& group);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
   // The part of the model whose gathered parameters, or whose gradient, the tensor holds.
   PartId part_of(TensorRef ref, const Call& call) const;
@@ -220,7 +238,6 @@ class OpRunner {
   std::size_t elements_of(TensorRef ref) const;
   // Elements of a result of the op that hold values; rows of experts do not fill their tensors.
   std::size_t elements_written(const BoundOp& bound, std::size_t index);
-  SequencePart sequence_part() const;
   std::int64_t query_width() const { return shape_.heads * shape_.head_dim; }
   std::int64_t key_value_width() const {
     return shape_.kv_heads * (shape_.head_dim + shape_.value_dim);
@@ -233,6 +250,8 @@ class OpRunner {
   // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the
   // first layer's number.
   std::set<TensorId> of_embedding_;
+  // Attention of some layer runs once more before its backward pass.
+  bool reruns_attention_ = false;
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
@@ -255,8 +274,9 @@ class OpRunner {
   std::shared_ptr<void> norm_sums_;
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
   // norms, then their values before the data-parallel reduction.
-  // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output.
-  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_;
+  // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output,
+  // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives.
+  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_, head_buffer_;
 };
 
 }  // namespace shardwright::executor

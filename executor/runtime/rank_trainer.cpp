@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -97,14 +98,24 @@ void fill_initial(const ModelSpec& model, std::uint64_t seed, const ParameterSli
   std::fill(values.begin(), values.end(), 0.0F);
   const std::uint64_t key = key_of(seed, slice.name);
   const double deviation = deviation_of(model, slice.name);
-  for (std::int64_t r = 0; r < slice.rows; ++r) {
-    for (std::int64_t c = 0; c < slice.columns; ++c) {
-      const std::int64_t index =
-          (slice.first_row + r) * slice.whole_columns() + slice.first_column + c;
-      values[static_cast<std::size_t>(r * slice.columns + c)] =
-          normal(key, static_cast<std::uint64_t>(index), deviation);
+  const auto fill_rows = [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t r = first; r < end; ++r) {
+      for (std::int64_t c = 0; c < slice.columns; ++c) {
+        const std::int64_t index =
+            (slice.first_row + r) * slice.whole_columns() + slice.first_column + c;
+        values[static_cast<std::size_t>(r * slice.columns + c)] =
+            normal(key, static_cast<std::uint64_t>(index), deviation);
+      }
     }
-  }
+  };
+  // A rank on a CPU has one core, for which it is no worse.
+  constexpr std::int64_t kMostThreads = 8, kLeastElements = 1 << 20;
+  const std::int64_t parts =
+      std::clamp(slice.rows * slice.columns / kLeastElements, std::int64_t{1}, kMostThreads);
+  std::vector<std::jthread> threads;
+  for (std::int64_t i = 1; i < parts; ++i)
+    threads.emplace_back(fill_rows, slice.rows * i / parts, slice.rows * (i + 1) / parts);
+  fill_rows(0, slice.rows / parts);
 }
 
 // Returns the rate after linear warm-up and half a cosine down to the least rate (arXiv
@@ -172,7 +183,6 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
                },
                [this] { communicators_.for_each(&Communicator::check); }}) {
   prepare();
-  initialise();
 }
 
 // Connections and workspaces are made now, before collectives run.
@@ -186,7 +196,7 @@ void RankTrainer::prepare() {
                     [&](Queue queue) { communicators_.warm_up(number, queue); });
 }
 
-void RankTrainer::initialise() {
+void RankTrainer::set_initial_parameters() {
   parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     std::vector<float> values(slice.elements());
     fill_initial(model_, options_.seed, slice, values);

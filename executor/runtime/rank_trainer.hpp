@@ -67,11 +67,14 @@ bool knows_own_gradients(const ModelSpec& model, const Program& program);
 
 class RankTrainer {
  public:
-  // Initialises the parameters. The references must outlive the trainer; kernels,
-  // communicators and queues belong to one device. Throws CommunicationError.
+  // The parameters are not set yet. The references must outlive the trainer; kernels, communicators
+  // and queues belong to one device. Throws CommunicationError.
   RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
               const OpenCommunicator& open, const TrainingOptions& options,
               const MakeQueues& make_queues = make_stream_queues);
+
+  // Sets the parameters to random values, which depend on the seed alone and not on the plan.
+  void set_initial_parameters();
 
   // Runs a step on this rank's part of the batch; all ranks call it. Throws OpError,
   // CommunicationError.
@@ -108,7 +111,6 @@ class RankTrainer {
 
  private:
   void prepare();
-  void initialise();
   // Uploads the batch and returns the state of a step.
   StepState state_of(std::int64_t step, const Batch& batch);
   // The mean over the whole batch of this rank's loss, which all ranks call.

@@ -100,7 +100,7 @@ def logged_steps(logs: list[Any], axes: Any) -> Any:
     axes = _new_axes(axes)
     for log in logs:
         steps = [step for step in log["steps"] if step["time_s"] is not None]
-        axes.plot([step["step"] for step in steps], [step["time_s"] for step in steps], label=Path(log["path"]).name)
+        axes.plot([step["number"] for step in steps], [step["time_s"] for step in steps], label=Path(log["path"]).name)
     axes.set_xlabel("step")
     axes.set_ylabel("time (s)")
     axes.set_ylim(bottom=0)

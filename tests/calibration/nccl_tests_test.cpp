@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "calibration/collective_timings.hpp"
@@ -97,8 +98,35 @@ TEST_F(NcclTests, RowsBelongToTheTestAboveThem) {
   EXPECT_THROW(parse_nccl_tests(kTable + unnamed, "all_reduce.log"), InputError);
 }
 
+// The name of the program decides, not its folder and not where its output goes; a line of another
+// program's errors ends no table.
+TEST_F(NcclTests, TheCommandNamesTheProgram) {
+  std::string table = kTable;
+  table.erase(0, table.find("# nThread"));
+  table.insert(table.find("    33554432"), "host1: Test NCCL failure in all_reduce_perf(+0x123)\n");
+  for (const char* command : {"$ /opt/all_reduce_bench/nccl-tests/build/all_gather_perf -b 128M",
+                              "+ mpirun -np 2 all_gather_perf -b 8 | tee all_reduce.log"}) {
+    const auto samples =
+        parse_nccl_tests(fmt::format("{}\n{}", command, table), "reduce_scatter.log").samples;
+    ASSERT_EQ(samples.size(), 2U) << command;
+    EXPECT_EQ(samples[1].kind, OpKind::AllGather) << command;
+  }
+}
+
+// reduce_perf times what no plan uses, whatever the file's name.
+TEST_F(NcclTests, ProgramsOfOtherCollectivesAreNamedAndLeftOut) {
+  std::string other = kTable;
+  other.replace(other.find("all_reduce_perf"), 15, "reduce_perf");
+  const NcclTimings timings = parse_nccl_tests(other + kTable, "job.log");
+  EXPECT_EQ(timings.samples, parse_nccl_tests(kTable, "job.log").samples);
+  EXPECT_EQ(timings.left_out, std::set<std::string>{"reduce_perf"});
+  EXPECT_THAT(thrown_by([&] { parse_nccl_tests(other, "alltoall.log"); }),
+              testing::HasSubstr("found reduce_perf alone"));
+}
+
 TEST_F(NcclTests, LauncherLabelsDoNotCount) {
-  for (const char* label : {"[1,0]<stdout>:", "0: ", " 0: "}) {
+  for (const char* label : {"[1,0]<stdout>:", "0: ", " 0: ", "[node-1:0]: ", "node1: ",
+                            "2025-10-01T10:00:00.000 ", "[2025-10-01 10:00:00] 0:"}) {
     std::string labelled;
     std::istringstream lines(kTable);
     for (std::string line; std::getline(lines, line);) labelled += label + line + "\n";

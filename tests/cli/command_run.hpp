@@ -83,12 +83,13 @@ class RunningCommand {
   explicit RunningCommand(const std::string& line, const CommandSetting& setting = {})
       : RunningCommand(words_of(line), setting) {}
 
-  // Sends SIGINT after the command has caught the signal and has worked for a moment.
-  void interrupt_at_work(std::chrono::milliseconds working = std::chrono::milliseconds(700)) const {
+  // Sends the signal after the command catches SIGINT and has worked for a moment.
+  void interrupt_at_work(std::chrono::milliseconds working = std::chrono::milliseconds(700),
+                         int signal = SIGINT) const {
     for (int waited = 0; waited < 600 && !catches_interrupts(); ++waited)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::this_thread::sleep_for(working);
-    kill(process_, SIGINT);
+    send(signal);
   }
 
   // Waits for the first process that the command starts and the processes that this one starts,
@@ -166,9 +167,10 @@ inline nlohmann::json json_of(const std::string& line) {
 
 // Interrupts a command at work, whose result is then partial.
 inline nlohmann::json interrupted_json(
-    const std::string& line, std::chrono::milliseconds working = std::chrono::milliseconds(700)) {
+    const std::string& line, std::chrono::milliseconds working = std::chrono::milliseconds(700),
+    int signal = SIGINT) {
   RunningCommand running(line + " --json -");
-  running.interrupt_at_work(working);
+  running.interrupt_at_work(working, signal);
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << line << '\n' << result.errors;
   const nlohmann::json document = nlohmann::json::parse(result.output, nullptr, false);

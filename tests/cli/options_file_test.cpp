@@ -38,6 +38,9 @@ TEST(OptionsFile, IsTheCommandInWords) {
       R"({"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 16, "global-batch": 64, "seq-len": "8k",
                       "fix": ["tp=2,4", "pp=1"], "trusted": true})");
   EXPECT_EQ(plans_of("--options=" + as_json), plans_of(kInWords));
+  // The switch prints, as on the command line.
+  folder.write("job.yaml", content_of(yaml) + "json: true\n");
+  EXPECT_TRUE(json::accept(run_command("plan --options " + yaml).output));
 }
 
 TEST(OptionsFile, GivesWayToTheCommandLine) {

@@ -1,7 +1,9 @@
 // sweep: the contract of its JSON, its knee and its exit codes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -109,12 +111,15 @@ TEST(SweepCommand, WithoutAPlanThatFitsItSaysWhy) {
   EXPECT_NE(result.errors, "");
 }
 
-// A sweep that takes far longer than the test waits.
+// A sweep that takes far longer than the test waits. SIGTERM ends jobs at their time limit.
 TEST(SweepCommand, InterruptedSweepsExitWith130) {
-  const json document = interrupted_json(
-      "sweep global-batch --model llama3.1-405b --cluster dgx-h100 --gpus 16384 --global-batch "
-      "4096 --seq-len 8192 --threads 1");
-  EXPECT_TRUE(document["knee"].is_null());
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const json document = interrupted_json(
+        "sweep global-batch --model llama3.1-405b --cluster dgx-h100 --gpus 16384 --global-batch "
+        "4096 --seq-len 8192 --threads 1",
+        std::chrono::milliseconds(700), signal);
+    EXPECT_TRUE(document["knee"].is_null());
+  }
 }
 
 class StudyTest : public testing::Test {
@@ -188,6 +193,35 @@ TEST_F(StudyTest, AnInterruptedShareIsNamedAndGoesOnWhereItWas) {
   EXPECT_EQ(run_command(other).exit_code, 2) << "another share is not replaced";
   EXPECT_EQ(run_command(again + " --force").exit_code, 0);
   EXPECT_EQ(ordered_json::parse(content_of(file)), whole);
+}
+
+// A job array has shares of scenarios without a plan, or of none, and is done with them.
+TEST_F(StudyTest, SharesWithoutAPlanAreDone) {
+  study_ = folder_.write("study.yaml",
+                         "model: llama3-70b\ncluster: dgx-h100\ngpus: [8, 16]\n"
+                         "global-batch: 16\nseq_len: 2048\nfix: {tp: 1, zero: 0}\n");
+  for (const char* shard : {"1/3", "3/3"}) rows(fmt::format("{}.json", shard[0]), shard);
+}
+
+// The configuration in a model's folder belongs to the study.
+TEST_F(StudyTest, RefusesSharesOfAnotherConfiguration) {
+  const std::string folder = folder_.file("model");
+  std::filesystem::create_directory(folder);
+  const auto configure = [&](int layers) {
+    folder_.write("model/config.json",
+                  fmt::format(R"({{"model_type": "llama", "num_hidden_layers": {}, "hidden_size": )"
+                              R"(2048, "intermediate_size": 8192, "num_attention_heads": 32, )"
+                              R"("num_key_value_heads": 8, "vocab_size": 32000}})",
+                              layers));
+  };
+  study_ = folder_.write("study.yaml", "model: " + folder +
+                                           "\ncluster: dgx-h100\ngpus: 8\nglobal-batch: [16, 32]\n"
+                                           "seq_len: 2048\n");
+  configure(16);
+  const std::string first = rows("first.json", "1/2");
+  configure(8);
+  const std::string second = rows("second.json", "2/2");
+  EXPECT_EQ(run_command("sweep --merge " + first + " --merge " + second).exit_code, 2);
 }
 
 TEST_F(StudyTest, RefusesSharesThatDisagree) {

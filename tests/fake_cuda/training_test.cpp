@@ -170,6 +170,7 @@ std::vector<double> train_on_gpus(const ModelSpec& model, const Plan& plan, fake
                               [](const std::string& why) { ADD_FAILURE() << why; });
     };
     RankTrainer trainer(model, program, rank, kernels, open, options, queues);
+    trainer.set_initial_parameters();
     const BatchLoader loader(corpus(), plan, model.vocab, options.seed);
     for (std::int64_t step = 0; step < options.steps; ++step) {
       const auto sample = static_cast<std::uint64_t>(step * plan.global_batch);

@@ -316,6 +316,12 @@ class Plots(unittest.TestCase):
         self.assertAlmostEqual(shown / 1e3, sum(file.time[f"{name}_s"] for file in trace.files for name in named))
         self.assertEqual(trace._repr_html_().count("<tr>"), 3)
         self.assertIn("rank1.json.gz", repr(trace))
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "train.log"
+            log.write_text("".join(f"iteration {step}/ 9 | elapsed time per iteration (ms): {step}.0 |\n" for step in range(1, 4)))
+            drawn = sw.import_traces(log).plot().lines[0]
+        self.assertEqual(list(drawn.get_xdata()), [1, 2, 3])
+        self.assertEqual(list(drawn.get_ydata()), [0.001, 0.002, 0.003])
         scale = sw.scale(**{**JOB, "gpus": range(8, 17)})
         self.assertEqual(list(scale.plot().lines[0].get_ydata()), [point.tokens_per_s for point in scale.points])
         swept = sw.sweep("scale-out-bandwidth", plan=step, values=[25, 50, 100]).plot()

@@ -2,10 +2,12 @@
 // cpu_kernels.hpp alone.
 //
 //   P = softmax(mask(Q K^T / sqrt(d))),  O = P V
-//   dV = P^T dO,  dS = P (dO V^T - rowsum(dO O)),  dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d)
+//   dV = P^T dO,  dP = dO V^T,  dS = P (dP - D),  dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d)
+//   D = rowsum(dO O) = rowsum(P dP)
 #pragma once
 
 #include <cmath>
+#include <optional>
 
 #include "core/op/op.hpp"
 #include "executor/data/sequence_part.hpp"
@@ -99,10 +101,11 @@ void attention_head(const HeadOperands<Real>& head, MatrixMap<Real> out, RowMap<
   out.noalias() = scores * head.values;
 }
 
+// Without `out`, D comes from the probabilities.
 template <class Real>
-void attention_head_backward(const HeadOperands<Real>& head, ConstMatrixMap<Real> out,
-                             ConstRowMap<Real> log_sums, ConstMatrixMap<Real> out_gradient,
-                             HeadGradients<Real> gradients) {
+void attention_head_backward(const HeadOperands<Real>& head,
+                             std::optional<ConstMatrixMap<Real>> out, ConstRowMap<Real> log_sums,
+                             ConstMatrixMap<Real> out_gradient, HeadGradients<Real> gradients) {
   RowMatrix<Real> probabilities(head.queries.rows(), head.keys.rows());
   probabilities.noalias() = head.scale() * (head.queries * head.keys.transpose());
   for (std::int64_t i = 0; i < probabilities.rows(); ++i)
@@ -110,7 +113,8 @@ void attention_head_backward(const HeadOperands<Real>& head, ConstMatrixMap<Real
   gradients.values.noalias() += probabilities.transpose() * out_gradient;
   RowMatrix<Real> scores(probabilities.rows(), probabilities.cols());
   scores.noalias() = out_gradient * head.values.transpose();
-  scores.colwise() -= out_gradient.cwiseProduct(out).rowwise().sum().eval();
+  scores.colwise() -= out ? out_gradient.cwiseProduct(*out).rowwise().sum().eval()
+                          : probabilities.cwiseProduct(scores).rowwise().sum().eval();
   scores = head.scale() * scores.cwiseProduct(probabilities);
   gradients.queries.noalias() = scores * head.keys;
   gradients.keys.noalias() += scores.transpose() * head.queries;

@@ -196,8 +196,10 @@ class CpuKernels final : public Kernels {
     const HeadPlace layout(work, 0, 0);
     matrix<Real>(dqkv, work.batch * work.q_tokens, layout.row_width).setZero();
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      std::optional<ConstMatrixMap<Real>> head_out;
+      if (out != nullptr) head_out.emplace(head_output(work, place, out));
       attention_head_backward<Real>(
-          head_operands(work, place, static_cast<const Real*>(qkv)), head_output(work, place, out),
+          head_operands(work, place, static_cast<const Real*>(qkv)), head_out,
           row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
           head_output(work, place, dout), head_gradients(work, place, static_cast<Real*>(dqkv)));
     });

@@ -116,8 +116,30 @@ TEST(Kineto, GivesAKernelTheStepOfItsLaunch) {
   EXPECT_EQ(trace.steps[1].duration, 80000);
   EXPECT_EQ(trace.activities[0].step, 0);
   EXPECT_EQ(trace.activities[1].step, 1);
-  // The device's, not the host's 80 µs: of the whole step that is not the first one.
-  EXPECT_DOUBLE_EQ(report_of(trace).step->value(), 5e-6);
+  // Of the whole step that is not the first one: the device stands still until its mark ends.
+  EXPECT_DOUBLE_EQ(report_of(trace).step->value(), 80e-6);
+}
+
+// The last step is as long as the others, though the device has nothing to do at its end.
+TEST(Kineto, TheLastStepEndsWithItsMark) {
+  std::string events;
+  for (int i = 0; i < 4; ++i) {
+    const double start = 1000.0 * i;
+    const std::string correlation = fmt::format("\"correlation\": {}", i);
+    events +=
+        event("user_annotation", fmt::format("ProfilerStep#{}", i).c_str(), start, 1000, "", 1) +
+        event("cuda_runtime", "cudaLaunchKernel", start + 5, 1, correlation, 1) +
+        event("kernel", "a", start + 10, 300, correlation);
+  }
+  EXPECT_DOUBLE_EQ(report_of(read_events(list(events))).step->value(), 1e-3);
+}
+
+TEST(Kineto, SaysThatEventsWithAnEndApartDoNotCount) {
+  const Trace trace = read_events(
+      R"({"ph": "B", "cat": "kernel", "name": "a", "ts": 1}, {"ph": "E", "cat": "kernel", "name": "a", "ts": 2})");
+  EXPECT_TRUE(trace.activities.empty());
+  ASSERT_EQ(trace.gaps.size(), 1U);
+  EXPECT_THAT(trace.gaps[0], testing::HasSubstr("1 event on devices"));
 }
 
 // Copies of the next step run ahead: the last step's kernels end long after a step's time.

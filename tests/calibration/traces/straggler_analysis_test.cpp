@@ -60,6 +60,14 @@ TEST(StragglerAnalysis, BlamesTheWorkerThatIsSlow) {
   EXPECT_NEAR(job.by_worker.at({1, 0}), (1.5 + 0.5 + 3.0 + 0.5 + 1.0) / 5.0, 1e-9);
   EXPECT_LE(job.by_worker.at({1, 1}), 1.0);
   EXPECT_NEAR(job.by_op.at("grads-reduce-scatter"), 1.0, 1e-9);
+  EXPECT_EQ(job.incomplete_steps, 0);
+}
+
+TEST(StragglerAnalysis, CountsStepsThatLackOps) {
+  std::string text = two_by_two();
+  const std::size_t line = text.find("1,7,0,1,forward-compute");
+  text.erase(line, text.find('\n', line) + 1 - line);
+  EXPECT_EQ(analyse_stragglers(read_job(text)).incomplete_steps, 1);
 }
 
 // The slowdowns that the authors of two published jobs computed of them:

@@ -28,7 +28,7 @@ TEST(TracePredictions, TwoRanksPredictTheOtherTwo) {
                                             {run_trace("rank2"), run_trace("rank3")});
   ASSERT_EQ(held_out.kernels.size(), 2U);
   for (const KernelErrors& each : held_out.kernels) {
-    EXPECT_LT(each.median, 0.03) << each.file;
+    EXPECT_LT(each.median.value(), 0.03) << each.file;
     EXPECT_LT(static_cast<double>(each.unknown), 0.05 * static_cast<double>(each.kernels));
     EXPECT_NEAR(each.predicted / each.measured, 1.0, 0.02);
   }

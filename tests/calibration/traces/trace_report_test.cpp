@@ -70,6 +70,11 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
       {"triton_poi_fused__scaled_mm__to_copy_clone_div_lift_fresh_permute_0", Elementwise},
       {"triton_red_fused__scaled_dot_product_flash_attention_view_3", Elementwise},
       {"triton_tem_fused_mm_0", Gemm},
+      {"triton_tem_fused__to_copy_flex_attention_3", Attention},
+      {"void transformer_engine::gated_act_kernel<8, __nv_bfloat16, float>", Elementwise},
+      {"_permute_kernel", Elementwise},
+      {"void userbuffers_fp16_sum_inplace_gpu_mc_ag<8>(int, int, int)", Collective},
+      {"void tensorrt_llm::kernels::oneShotAllReduceKernel<__nv_bfloat16, 8>", Collective},
       {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>",
        Elementwise},
       {"void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>>", Elementwise},
@@ -84,6 +89,8 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
   EXPECT_EQ(collective_kind("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL"), "reduce_scatter");
   EXPECT_EQ(collective_kind("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"), "all_reduce");
   EXPECT_EQ(collective_kind("_allgather_base"), "all_gather");
+  EXPECT_EQ(collective_kind("userbuffers_fp16_sum_inplace_gpu_rr_rs_oop"), "reduce_scatter");
+  EXPECT_EQ(collective_kind("userbuffers_fp16_sum_inplace_gpu_rw_ag"), "all_gather");
   EXPECT_EQ(collective_kind("ncclDevKernel_Generic"), "");
 }
 

@@ -159,6 +159,49 @@ TEST(TrainingLog, ReadsStepsOfNeMoWithoutTimes) {
   EXPECT_EQ(neuron.steps.at(0).time, Seconds(16.4));
 }
 
+TEST(TrainingLog, ReadsLinesOfDllogger) {
+  const TrainingLog log = log_of(
+      R"(DLLL {"elapsedtime": "1750.2", "type": "LOG", "step": 16, "data": )"
+      R"({"reduced_train_loss": 10.914, "global_step": 17.0, "train_step_timing in s": 92.3}})"
+      "\n");
+  EXPECT_EQ(log.steps.at(0).number, 17);
+  EXPECT_EQ(log.steps.at(0).time, Seconds(92.3));
+  EXPECT_EQ(log.steps.at(0).loss, 10.914);
+}
+
+TEST(TrainingLog, ReadsNemoAutoModel) {
+  const TrainingLog log = log_of(
+      "2026-01-05 10:00:00 | INFO | step 0 | epoch 0 | loss 1.5514 | grad_norm 2.1 | lr 1.00e-05 | "
+      "mem 11.32 GiB | tps 6924.50(865.56/gpu) | num_label_tokens 2000\n"
+      "2026-01-05 10:00:04 | INFO | [val] step 0 | epoch 0 | loss 9.0 | lr 1.00e-05\n"
+      "2026-01-05 10:00:09 | INFO | step 1 | epoch 0 | loss 1.4 | grad_norm 2.1 | time 2.25s\n");
+  EXPECT_EQ(log.framework, "NeMo AutoModel");
+  ASSERT_EQ(log.steps.size(), 2U);
+  EXPECT_EQ(log.steps[0].loss, 1.5514);
+  EXPECT_EQ(log.steps[0].tokens_per_s_per_gpu, 865.56);
+  EXPECT_EQ(log.steps[1].time, Seconds(2.25));
+}
+
+// Megatron Bridge states the rate before the iteration that it is of.
+TEST(TrainingLog, TakesTheRateOfTheLineBeforeAStep) {
+  const TrainingLog log = log_of(
+      "Step Time : 5.39s GPU utilization: 2347.0MODEL_TFLOP/s/GPU\n"
+      " iteration 10/ 50 | elapsed time per iteration (ms): 5390.0 | lm loss: 9.1E+00 |\n"
+      " iteration 20/ 50 | elapsed time per iteration (ms): 5380.0 | lm loss: 8.1E+00 |\n");
+  EXPECT_EQ(log.steps.at(0).flop_rate_per_gpu, FlopPerSecond(2347e12));
+  EXPECT_EQ(log.steps.at(1).flop_rate_per_gpu, std::nullopt);
+}
+
+// DeepSpeed's lines beside them state times, too, but less.
+TEST(TrainingLog, OfLinesWithTimesThoseWithMostFiguresCount) {
+  const TrainingLog log = log_of(
+      "[Rank 0] steps: 10 loss: 9.8123 iter time (s): 1.234 samples/sec: 51.86\n"
+      " samples/sec: 51.812 | iteration 10/ 143000 | elapsed time per iteration (ms): 1235.3 | "
+      "approx flops per GPU: 58.4TFLOPS | lm_loss: 9.8E+00 |\n");
+  EXPECT_EQ(log.framework, "GPT-NeoX");
+  EXPECT_EQ(log.steps.at(0).flop_rate_per_gpu, FlopPerSecond(58.4e12));
+}
+
 TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
   const TrainingLog log = log_of(
       "[rank0]:[titan] 2025-02-05 18:31:35,123 - root - INFO - \x1b[31mstep: 20  \x1b[32mloss:  "

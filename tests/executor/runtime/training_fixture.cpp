@@ -112,6 +112,7 @@ void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& o
       return device.connect(store, key, member, size);
     };
     RankTrainer trainer(model, program, rank, *kernels, open, options);
+    trainer.set_initial_parameters();
     work(trainer, BatchLoader(corpus(), plan, model.vocab, options.seed));
   };
   std::vector<std::future<void>> ranks;
@@ -224,6 +225,25 @@ const std::vector<PlanCase>& plan_cases() {
        [](Plan& p) {
          p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
          p.context_parallel = ContextParallelKind::AllGather;
+       }},
+      {"cp2_ulysses", small_llama,
+       [](Plan& p) {
+         p.cp = p.micro_batch = 2, p.context_parallel = ContextParallelKind::Ulysses;
+       }},
+      {"cp4_ulysses_recompute", small_gpt2,
+       [](Plan& p) {
+         p.cp = 4, p.context_parallel = ContextParallelKind::Ulysses;
+         p.recompute = RecomputePolicy::Full;
+       }},
+      {"cp2_ulysses_tp2_recomputes_core", small_gpt2,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.context_parallel = ContextParallelKind::Ulysses;
+         p.recompute = RecomputePolicy::Selective;
+       }},
+      {"cp2_ulysses_pp2_zb_h1_fsdp", small_llama,
+       [](Plan& p) {
+         p.cp = p.pp = p.dp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::ZbH1;
+         p.context_parallel = ContextParallelKind::Ulysses;
        }},
       {"tp2_recomputes_modules", small_llama,
        [](Plan& p) {

@@ -62,6 +62,7 @@ class Evaluation {
       : model_(std::move(model)),
         program_(lower(model_, plan(), load_stack("shardwright"))),
         trainer_(model_, program_, 0, *kernels_, {}, kOptions) {
+    trainer_.set_initial_parameters();
     constexpr auto kWords = static_cast<std::int32_t>(kVocabulary);
     for (std::int32_t i = 0; i < kSequences * kTokens; ++i) {
       batch_.tokens.push_back((7 * i * i + 3 * i) % kWords);
