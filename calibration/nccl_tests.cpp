@@ -36,19 +36,28 @@ std::optional<OpKind> collective_in(std::string_view text) {
   return std::nullopt;
 }
 
-// "all_reduce_perf" of "+ mpirun -np 8 /opt/nccl-tests/build/all_reduce_perf -b 8": the last word
-// that is a program of nccl-tests, without its folder; empty without one. All of them end in
-// "_perf" (github.com/NVIDIA/nccl-tests, src/Makefile).
+// True of "all_reduce_perf", and of "all_reduce_perf_mpi", as which NVIDIA's containers have it
+// (NAME_SUFFIX of github.com/NVIDIA/nccl-tests, src/Makefile).
+bool is_program(std::string_view name) {
+  constexpr std::string_view kMark = "_perf";
+  const std::size_t mark = name.find(kMark);
+  if (mark == std::string_view::npos || mark == 0) return false;
+  const std::size_t end = mark + kMark.size();
+  return (end == name.size() || name[end] == '_') &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+// "all_reduce_perf" of "+ mpirun -np 8 '/opt/nccl-tests/build/all_reduce_perf' -b 8": the first
+// word that is a program of nccl-tests, without its folder; empty without one.
 std::string program_in(const std::string& line) {
-  constexpr std::string_view kEnd = "_perf";
-  std::string program;
+  constexpr std::string_view kAround = "\"'`,.;:";
   std::istringstream words(line);
   for (std::string word; words >> word;) {
-    if (!word.ends_with(kEnd)) continue;
-    const std::size_t folder = word.find_last_of('/');
-    program = folder == std::string::npos ? word : word.substr(folder + 1);
+    word.erase(word.find_last_not_of(kAround) + 1);
+    const std::string program = word.substr(word.find_last_of("/\"'`") + 1);
+    if (is_program(program)) return program;
   }
-  return program;
+  return "";
 }
 
 struct Device {

@@ -1,6 +1,7 @@
 #include "calibration/traces/device_steps.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -41,16 +42,16 @@ DeviceStep step_of(Activities activities) {
   return step;
 }
 
-// Where copies run ahead, steps overlap, and the last one has no next one that ends it. If it seems
-// far longer than all others, it ends with the longest of them.
-void end_last(std::vector<DeviceStep>& steps) {
-  constexpr std::int64_t kFarLongerPercent = 125;
-  std::int64_t longest = 0;
-  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
-    longest = std::max(longest, steps[i].end - steps[i].begin);
+// No next step ends the last one, and its activities may end before or, where copies run ahead,
+// after its time: it takes the mean of the others. Alone it is at least as long as its mark.
+void end_last(std::vector<DeviceStep>& steps, std::int64_t mark) {
   DeviceStep& last = steps.back();
-  if (longest > 0 && 100 * (last.end - last.begin) > kFarLongerPercent * longest)
-    last.end = last.begin + longest;
+  if (steps.size() == 1) {
+    last.end = std::max(last.end, last.begin + mark);
+    return;
+  }
+  const auto others = static_cast<std::int64_t>(steps.size()) - 1;
+  last.end = last.begin + (last.begin - steps.front().begin) / others;
 }
 
 bool breaks_off(const DeviceStep& last, const std::vector<DeviceStep>& steps) {
@@ -82,17 +83,17 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
     if (all.empty()) return {};
     return {step_of(all)};
   }
-  const std::int64_t last_mark =
-      trace.steps[static_cast<std::size_t>(by_step.rbegin()->first)].duration;
   std::vector<DeviceStep> steps;
   for (auto& [number, activities] : by_step) steps.push_back(step_of(std::move(activities)));
   for (std::size_t i = 0; i + 1 < steps.size(); ++i)
     steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
-  // The device may have stood still at the end of the last one.
-  steps.back().end = std::max(steps.back().end, steps.back().begin + last_mark);
   if (steps.size() > 1) steps.erase(steps.begin());
-  if (steps.size() > 1 && breaks_off(steps.back(), steps)) steps.pop_back();
-  end_last(steps);
+  auto last = std::prev(by_step.end());
+  if (steps.size() > 1 && breaks_off(steps.back(), steps)) {
+    steps.pop_back();
+    --last;
+  }
+  end_last(steps, trace.steps[static_cast<std::size_t>(last->first)].duration);
   return steps;
 }
 

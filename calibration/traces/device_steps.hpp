@@ -14,9 +14,8 @@ struct DeviceStep {
   // In the order in which the host launched them; those of a stream by start where launches are not
   // known. At least one.
   Activities activities;
-  // From the start of its first activity to that of the next step's. The last one ends with its
-  // last activity, but is at least as long as its mark; where steps overlap, it is as long as the
-  // longest of the others.
+  // From the start of its first activity to that of the next step's. The last one is as long as the
+  // others in the mean; alone it ends with its last activity, but is at least as long as its mark.
   std::int64_t begin = 0, end = 0;
 };
 

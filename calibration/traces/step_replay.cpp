@@ -43,6 +43,10 @@ class RankItems {
       : trace_(trace), origin_(origin) {
     for (const DeviceStep& step : device_steps(trace)) add(step);
     if (items.empty()) return;
+    // What follows the last activity is not replayed.
+    marks.back() = time(items.front().activity->end());
+    for (const Item& item : items)
+      marks.back() = std::max(marks.back(), time(item.activity->end()));
     set_durations(options.times);
     set_waits();
     set_delays();
@@ -50,7 +54,7 @@ class RankItems {
   }
 
   std::vector<Item> items;
-  // Recorded starts of the steps, and the end of the last one.
+  // Recorded starts of the steps, and the end of the last activity.
   std::vector<double> marks;
   // The time from a launch to the start on an idle stream, and between two activities of a stream.
   double launch_delay = 0.0, turnaround = 0.0;

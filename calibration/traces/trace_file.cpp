@@ -161,12 +161,27 @@ void refuse_own_timeline(std::string_view head, const std::string& file) {
               "a recording of a profiler: JSON of PyTorch's profiler or SQLite of nsys export"}});
 }
 
+// The first object of a text, if it ends within it; else nothing.
+std::string_view first_object(std::string_view text) {
+  const std::size_t begin = std::min(text.find('{'), text.size());
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (text[i] == '\\') ++i;
+    if (in_string || i >= text.size()) continue;
+    if (text[i] == '{') ++depth;
+    if (text[i] == '}' && --depth == 0) return text.substr(begin, i + 1 - begin);
+  }
+  return "";
+}
+
 // Refuses an array of objects that are no events: each event has a phase.
 void refuse_other_array(std::string_view head, const std::string& file) {
   const std::size_t first = head.find_first_of("[{");
   if (first == std::string_view::npos || head[first] != '[') return;
-  if (head.find('{') == std::string_view::npos || head.find("\"ph\"") != std::string_view::npos)
-    return;
+  const std::string_view object = first_object(head);
+  if (object.empty() || object.find("\"ph\"") != std::string_view::npos) return;
   throw InputError(file, {{"/0", "an object without \"ph\"",
                            "an event of a trace, as PyTorch's profiler writes it"}});
 }

@@ -83,6 +83,10 @@ std::string words_of(const CLI::App& app, const std::string& command, const std:
   if (option == "--objective") return joined(names_of<planner::Objective>());
   if (option == "--precision") return joined(names_of<Precision>());
   if (option == "--schedule") return joined(names_of<ScheduleKind>());
+  if (option == "--cp-method") return joined(names_of<ContextParallelKind>());
+  if (option == "--zero") return "0 1 2 3";
+  if (option == "--color") return "auto always never";
+  if (option == "--grades") return "A AB ABC";
   if (option == "--recompute") return joined(names_of<RecomputePolicy>());
   if (option == "--fidelity") return joined(names_of<sim::Fidelity>());
   if (option == "--format") return "megatron deepspeed torchtitan";

@@ -39,6 +39,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// The shortest candidate that holds the name, which has three letters at least: "megatron-core" of
+// "megatron"; empty without one.
+std::string shortest_with(std::string_view name, std::span<const std::string> candidates) {
+  constexpr std::size_t kFewestLetters = 3;
+  std::string shortest;
+  if (name.size() < kFewestLetters) return shortest;
+  for (const std::string& candidate : candidates) {
+    const bool holds = !std::ranges::search(candidate, name, same_letter).empty();
+    if (holds && (shortest.empty() || candidate.size() < shortest.size())) shortest = candidate;
+  }
+  return shortest;
+}
+
 }  // namespace
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -61,7 +74,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
       best_distance = distance;
     }
   }
-  return best;
+  return best.empty() ? shortest_with(name, candidates) : best;
 }
 
 Expected one_of(std::string_view name, std::span<const std::string> candidates) {

@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,13 @@ def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str,
         positional: list[str] = []
         named: list[str] = []
         for name, value in values.items():
-            if value is None or value is False:
-                continue
             option = by_name[name]
+            if value is None or (option["flag"] and value is False):
+                continue
+            if option["flag"] and value is not True:
+                raise TypeError(f"{name}: found {value!r}; expected True or False")
             files.name = name
-            texts = _texts(option, value, files)
+            texts = [files.write(_study(value, files))] if name == "study" and isinstance(value, Mapping) else _texts(option, value, files)
             if option["positional"]:
                 positional += texts
             elif option["flag"]:
@@ -80,48 +83,65 @@ class _Files:
     def write(self, document: Mapping[str, Any]) -> str:
         if self._folder is None:
             self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))
-        path = Path(self._folder) / f"{document.get('name', 'document')}-{len(self.names) + 1}.json".replace("/", "-")
+        name = str(document.get("name", "document"))[:64].replace("/", "-")
+        path = Path(self._folder) / f"{name}-{len(self.names) + 1}.json"
         path.write_text(json.dumps(document), encoding="utf-8")
         self.names[str(path)] = self.name
         return str(path)
+
+
+def _study(values: Mapping[str, Any], files: _Files) -> dict[str, Any]:
+    """The scenarios of a study, whose profiles lie in files."""
+
+    def stated(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return files.write(value) if "schema" in value else dict(value)
+        if isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
+            return [stated(each) for each in value]
+        return value if value is None or isinstance(value, bool) else _text(value)
+
+    return {name: stated(value) for name, value in values.items()}
 
 
 def _texts(option: Mapping[str, Any], value: Any, files: _Files) -> list[str]:
     """The words that state a value: several for an option that may be repeated."""
     if hasattr(value, "scenario"):
         value = value.scenario()
-    # The plan of an imported launch or of a forecast.
+    # The plan of an imported launch.
     if isinstance(value, Mapping) and isinstance(value.get("plan"), Mapping) and value["plan"].get("schema") == "shardwright/plan":
         value = value["plan"]
     if isinstance(value, Mapping) and not _takes_pairs(option):
         return [files.write(value)]
     if isinstance(value, Mapping):
-        pairs = [f"{key}={_text(each)}" for key, each in value.items()]
+        # A comma stands between the pairs of one word, and else between the values of a pair.
+        between = "," if option["repeatable"] else "+"
+        pairs = [f"{key}={_text(each, between)}" for key, each in value.items()]
         return pairs if option["repeatable"] else [",".join(pairs)]
-    if isinstance(value, range) and value.step == 1:
+    if isinstance(value, range) and value.step == 1 and len(value) > 0:
         return [f"{value.start}..{value.stop - 1}"]
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
         if option["repeatable"]:
             return [text for each in value for text in _texts(option, each, files)]
-        return [_text(value)]
+        return [",".join(files.write(each) if isinstance(each, Mapping) else _word(option, _text(each)) for each in value)]
     return [_word(option, _text(value))]
 
 
 def _word(option: Mapping[str, Any], text: str) -> str:
     """``seq-len`` for ``seq_len`` where the option takes that word."""
     hyphened = text.replace("_", "-")
-    return hyphened if hyphened in re.split(r"[\s,:]+", option["help"]) else text
+    return hyphened if hyphened in re.split(r"[\s,:|]+", option["help"] + " " + option["value"]) else text
 
 
 def _takes_pairs(option: Mapping[str, Any]) -> bool:
     return "=" in option["value"]
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, between: str = ",") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    # Of numpy, too.
+    if isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
+        return str(int(float(value)))
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
-        return ",".join(_text(each) for each in value)
+        return between.join(_text(each) for each in value)
     return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)

@@ -245,9 +245,9 @@ class TraceReport(Listing):
         """The traces; without any, collectives and steps of logs, or else plans of launches, memory of devices, or jobs."""
         if self._traces():
             return self["files"]
-        collectives = [{"path": file["path"], **each} for file in self["files"] for each in file["collectives"]]
-        steps = [{"path": log["path"], **step} for log in self["logs"] for step in log["steps"]]
-        devices = [{"path": snapshot["path"], **device} for snapshot in self["memory"] for device in snapshot["devices"]]
+        collectives: list[Mapping[str, Any]] = [{"path": file["path"], **each} for file in self["files"] for each in file["collectives"]]
+        steps: list[Mapping[str, Any]] = [{"path": log["path"], **step} for log in self["logs"] for step in log["steps"]]
+        devices: list[Mapping[str, Any]] = [{"path": snapshot["path"], **device} for snapshot in self["memory"] for device in snapshot["devices"]]
         return collectives + steps or self["plans"] or devices or self["jobs"]
 
     def plot(self, axes: Any = None) -> Any:

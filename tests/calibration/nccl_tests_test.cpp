@@ -105,7 +105,9 @@ TEST_F(NcclTests, TheCommandNamesTheProgram) {
   table.erase(0, table.find("# nThread"));
   table.insert(table.find("    33554432"), "host1: Test NCCL failure in all_reduce_perf(+0x123)\n");
   for (const char* command : {"$ /opt/all_reduce_bench/nccl-tests/build/all_gather_perf -b 128M",
-                              "+ mpirun -np 2 all_gather_perf -b 8 | tee all_reduce.log"}) {
+                              "+ mpirun -np 2 all_gather_perf -b 8 | tee all_reduce.log",
+                              "Running \"/opt/all_gather_perf_mpi\", please wait",
+                              "./build/all_gather_perf -b 8 > /x/all_reduce_perf"}) {
     const auto samples =
         parse_nccl_tests(fmt::format("{}\n{}", command, table), "reduce_scatter.log").samples;
     ASSERT_EQ(samples.size(), 2U) << command;

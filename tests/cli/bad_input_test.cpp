@@ -93,6 +93,7 @@ const std::vector<BadCase> kUsage = {
     {"UnknownNestedSubcommand", "models shw", {"models: unknown", "did you mean show?"}},
     {"NoNestedSubcommand", "clusters", {"shardwright clusters"}},
     {"UnknownOption", "models list --jsn -", {"--jsn", "did you mean --json?"}},
+    {"PartOfAName", "stacks show megatron", {"megatron:", "did you mean \"megatron-core\""}},
     {"UnknownOptionOfSimulate", "simulate --modle x", {"did you mean --model?"}},
     {"OptionWithoutValue", "simulate --tp", {"--tp"}},
     {"ExtraArgument", "models show gpt2 gpt2-xl", {"gpt2-xl"}},

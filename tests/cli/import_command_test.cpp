@@ -57,7 +57,7 @@ TEST(ImportCommand, SaysWhereTheTimeWent) {
       {.environment = {{"COLUMNS", "80"}}});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   for (const char* text :
-       {"NVIDIA H100 80GB HBM3", "The one whole step takes 3.91 ms of the device",
+       {"NVIDIA H100 80GB HBM3", "The one whole step takes 4.43 ms of the device",
         "matrix products", "the host had not launched", "aten::addmm"})
     EXPECT_THAT(result.output, HasSubstr(text));
   std::istringstream lines(result.output);
