@@ -1,4 +1,5 @@
-// Spans that stand out in their rows: those of the critical path, and those that a search has found.
+// Spans that stand out in their rows: those of the critical path, and those that a search has
+// found.
 #pragma once
 
 #include <cstdint>

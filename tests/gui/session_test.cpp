@@ -40,7 +40,8 @@ TEST_F(Session, ComesBack) {
   EXPECT_EQ(window.findChild<QComboBox*>(u"scatter_x"_s)->currentIndex(), 3);
 }
 
-// The best plan is chosen in each set, whichever it is; another one is chosen again once it is found.
+// The best plan is chosen in each set, whichever it is; another one is chosen again once it is
+// found.
 TEST_F(Session, TheChosenPlanAndTheFilterComeBack) {
   const Plan second = small_set()->plans[1].plan;
   {
