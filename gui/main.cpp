@@ -68,8 +68,7 @@ void describe(QCommandLineParser& parser) {
       u"FILE"_s,
       u"Plans, search results, clusters, models, run and batch profiles, timelines, traces of "
       "profilers, folders of runs. Two of a kind are compared; of two clusters or two models, the "
-      "best plans of the "
-      "scenario on each."_s,
+      "best plans of the scenario on each."_s,
       u"[FILE…]"_s);
 }
 

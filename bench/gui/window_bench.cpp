@@ -69,8 +69,8 @@ class PaintWatch : public QObject {
 };
 
 // Runs events until `done` and says how long after `start` that was.
-void tell_when(const char* what, std::chrono::steady_clock::duration start,
-               const std::function<bool()>& done) {
+void print_when(const char* what, std::chrono::steady_clock::duration start,
+                const std::function<bool()>& done) {
   QElapsedTimer waited;
   waited.start();
   while (!done() && waited.elapsed() < kPatienceMs)
@@ -84,10 +84,10 @@ void show_example(std::chrono::steady_clock::duration start) {
   const PaintWatch watch(window);
   window.show();
   window.start();
-  tell_when("frame", start, [&] { return watch.frame; });
-  tell_when("usable", start, [&] { return watch.plans; });
-  tell_when("complete", start,
-            [&] { return window.selection().set() && window.selection().set()->complete; });
+  print_when("frame", start, [&] { return watch.frame; });
+  print_when("usable", start, [&] { return watch.plans; });
+  print_when("complete", start,
+             [&] { return window.selection().set() && window.selection().set()->complete; });
 }
 
 ScenarioChoice largest_choice() {
@@ -197,7 +197,7 @@ void rest_on_the_example() {
   window.resize(1440, 900);
   window.show();
   window.start();
-  tell_when("complete", std::chrono::steady_clock::now().time_since_epoch(), [&] {
+  print_when("complete", std::chrono::steady_clock::now().time_since_epoch(), [&] {
     return window.selection().set() && window.selection().set()->complete && !window.is_busy();
   });
   const auto run_for = [](int milliseconds) {
@@ -224,8 +224,8 @@ void search_largest() {
   const auto is_of_choice = [&](const PlanSetPointer& set) {
     return set && set->request.gpus == choice.gpus;
   };
-  tell_when("plans", start, [&] { return is_of_choice(window.selection().set()) && watch.plans; });
-  tell_when("complete", start, [&] {
+  print_when("plans", start, [&] { return is_of_choice(window.selection().set()) && watch.plans; });
+  print_when("complete", start, [&] {
     const PlanSetPointer set = window.selection().set();
     return is_of_choice(set) && set->complete;
   });

@@ -229,7 +229,7 @@ QString model_summary(const ModelSpec& model) {
           .arg(to_qstring(model.name).toHtmlEscaped(), count_text(model.layers),
                count_text(model.hidden), count_text(model.attention.heads),
                count_text(model.attention.kv_heads), count_text(model.vocab),
-               short_text(static_cast<double>(count_parameters(model).total)));
+               to_qstring(format_parameters(count_parameters(model).total)));
   if (model.moe) {
     text += u", %1 experts of which %2 serve a token"_s.arg(count_text(model.moe->experts),
                                                             count_text(model.moe->top_k));

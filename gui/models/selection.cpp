@@ -28,15 +28,22 @@ void Selection::show(PlanSetPointer set) {
   };
   chosen_ = chosen_ == std::optional<std::size_t>(0) ? std::nullopt : again(chosen_);
   compared_ = again(compared_);
+  if (!chosen_ && set_ && preferred_) chosen_ = find_plan(*set_, *preferred_);
   if (!chosen_ && set_ && !set_->plans.empty()) chosen_ = 0;
   Q_EMIT set_changed();
   Q_EMIT chosen_changed();
   Q_EMIT compared_changed();
 }
 
+std::optional<Plan> Selection::preference() const {
+  if (!chosen_ || *chosen_ == 0) return preferred_;
+  return set_->plans[*chosen_].plan;
+}
+
 void Selection::choose(std::optional<std::size_t> plan) {
   plan = in_range(set_, plan);
   if (plan == chosen_) return;
+  preferred_.reset();
   chosen_ = plan;
   Q_EMIT chosen_changed();
 }

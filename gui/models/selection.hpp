@@ -3,6 +3,7 @@
 
 #include <QObject>
 #include <optional>
+#include <utility>
 
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
@@ -28,6 +29,12 @@ class Selection : public QObject {
   // Shows a new set. The chosen plan stays chosen if the set has it, else the best takes its place.
   void show(PlanSetPointer set);
   const PlanSetPointer& set() const { return set_; }
+
+  // Chooses this plan whenever a set that is shown has it, until the user chooses one. None
+  // prefers the best of each set.
+  void prefer(std::optional<Plan> plan) { preferred_ = std::move(plan); }
+  // Returns the chosen plan unless it is the best of its set, which needs no preference.
+  std::optional<Plan> preference() const;
 
   // Chooses a plan, or none if `plan` is out of range.
   void choose(std::optional<std::size_t> plan);
@@ -57,6 +64,7 @@ class Selection : public QObject {
  private:
   PlanSetPointer set_;
   std::optional<std::size_t> chosen_, compared_;
+  std::optional<Plan> preferred_;
   std::optional<Baseline> baseline_;
 };
 

@@ -48,7 +48,7 @@ class NavigableArea : public QAbstractScrollArea {
   virtual QSize growth_of_picture() const { return {0, 0}; }
 
  protected:
-  // The axes that a view zooms: time views zoom the horizontal one, maps both alike.
+  // The axes that a view zooms: time views zoom the horizontal one, maps both equally.
   enum class Zoom : std::uint8_t { Horizontal, Both };
 
   NavigableArea(const QString& accessible_name, Zoom zoom, QWidget* parent);

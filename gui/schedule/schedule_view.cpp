@@ -108,12 +108,12 @@ void ScheduleView::set_gantt(ScheduleGantt gantt) {
   show_moment();
 }
 
-void ScheduleView::clear(const QString& files) {
+void ScheduleView::clear(const QString& hint) {
   set_gantt({});
-  empty_->show_hint(files.isEmpty()
+  empty_->show_hint(hint.isEmpty()
                         ? u"<b>No pipeline schedule</b><br>Choose a plan with more than one "
                           "pipeline stage to see when each stage runs each microbatch."_s
-                        : hint_of_files(files, u"no schedule"_s));
+                        : hint);
 }
 
 void ScheduleView::play() {

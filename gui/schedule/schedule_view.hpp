@@ -30,8 +30,8 @@ class ScheduleView : public View {
   void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr,
                 const sim::StepResult* result = nullptr);
   void set_gantt(ScheduleGantt gantt);
-  // `files` are those whose step Timeline shows instead of a plan's, if any.
-  void clear(const QString& files = {});
+  // `hint` says why there is nothing, as rich text; without one the view says how to get something.
+  void clear(const QString& hint = {});
 
   ScheduleCanvas& canvas() const { return *canvas_; }
   bool playing() const { return ticks_.isActive(); }

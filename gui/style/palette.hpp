@@ -40,7 +40,7 @@ enum class Role : std::uint8_t {
   // These colour the ops of two compared timelines by how much longer they take in the second.
   MuchShorter,
   Shorter,
-  Alike,
+  Unchanged,
   Longer,
   MuchLonger,
   OnlyHere,

@@ -1,8 +1,8 @@
 // The spans of one stream of one rank, made for painting at any zoom. All times are in seconds, and
 // indices of spans are those into Timeline::spans.
 //
-// Above the sorted spans stands a pyramid: each node sums up eight spans or eight lower nodes. It
-// has their extent in time and the busy time of each role. A paint descends from the top, skips
+// Above the sorted spans stands a pyramid: each node stands for eight spans or eight lower nodes.
+// It has their extent in time and the busy time of each role. A paint descends from the top, skips
 // nodes outside of the view, and stops at nodes that are narrower than a pixel. So it looks at some
 // tens of nodes for each pixel of width, however many spans there are.
 #pragma once
@@ -35,7 +35,7 @@ struct SpanBox {
   double x0 = 0.0, x1 = 0.0;
 };
 
-// A column of pixels with spans too narrow to be told apart.
+// A column of pixels with spans too narrow to be painted one by one.
 struct ColumnLoad {
   int column = 0;
   // The share of the column's time; it exceeds 1 only if spans overlap.

@@ -132,7 +132,7 @@ QString span_line(const TimelineTracks& tracks, SpanRef ref) {
 
 ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to) {
   ShownSpans shown{tracks.timelines(), {}, {}};
-  for (std::size_t side = 0; tracks.compares_alike() && side < shown.timelines.size(); ++side)
+  for (std::size_t side = 0; tracks.compares_same_origin() && side < shown.timelines.size(); ++side)
     shown.files.append(tracks.side_title(side));
   for (const Track& track : tracks.tracks()) {
     if (track.kind != TrackKind::Spans) continue;

@@ -3,7 +3,6 @@
 #include <QContextMenuEvent>
 #include <QPaintEngine>
 #include <QScrollBar>
-#include <QTimer>
 #include <algorithm>
 
 #include "gui/timeline/span_text.hpp"
@@ -17,7 +16,10 @@ constexpr double kDragMargin = 16.0;
 }  // namespace
 
 TimelineCanvas::TimelineCanvas(QWidget* parent)
-    : NavigableView(u"Timeline of the training step"_s, Zoom::Horizontal, parent) {
+    : NavigableView(u"Timeline of the training step"_s, Zoom::Horizontal, parent),
+      order_job_(
+          this, [this](auto orders) { take_orders(std::move(orders)); },
+          [this](const QString& /*error*/) { take_orders(nullptr); }) {
   setMinimumSize(240, 120);
   add_keys();
 }
@@ -37,23 +39,29 @@ void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   limits_ = limits;
   scene_.capacity = limits.memory;
   start_with(tracks_.end());
-  orders_.clear();
-  critical_path_.clear();
+  orders_.reset();
   matches_.clear();
   tracks_changed();
-  // The order is found after the first paint.
-  QTimer::singleShot(0, this, &TimelineCanvas::order_spans);
+  order_spans();
 }
 
 void TimelineCanvas::order_spans() {
-  orders_.clear();
-  critical_path_.clear();
-  for (std::size_t side = 0; side < tracks_.timelines().size(); ++side) {
-    orders_.emplace_back(tracks_.timelines()[side], program_.get());
-    for (const std::uint32_t index : orders_.back().critical_path())
-      critical_path_.push_back({static_cast<std::uint8_t>(side), index});
-  }
+  if (tracks_.timelines().empty()) return order_job_.cancel();
+  order_job_.start([timelines = tracks_.timelines(), program = program_](const auto& stop) {
+    SpanOrders orders;
+    for (std::size_t side = 0; side < timelines.size() && !stop.stop_requested(); ++side) {
+      orders.sides.emplace_back(timelines[side], program.get());
+      for (const std::uint32_t index : orders.sides.back().critical_path())
+        orders.critical_path.push_back({static_cast<std::uint8_t>(side), index});
+    }
+    return orders;
+  });
+}
+
+void TimelineCanvas::take_orders(std::shared_ptr<const SpanOrders> orders) {
+  orders_ = std::move(orders);
   tracks_changed();
+  Q_EMIT ordered();
 }
 
 void TimelineCanvas::set_filter(const SpanQuery& filter) {
@@ -74,7 +82,7 @@ void TimelineCanvas::set_matches(const std::vector<SpanRef>& matches) {
 }
 
 void TimelineCanvas::tracks_changed() {
-  scene_.critical_path = SpanMarks(tracks_, critical_path_);
+  scene_.critical_path = SpanMarks(tracks_, critical_path());
   scene_.matches = SpanMarks(tracks_, matches_);
   scene_.legend = legend_of(tracks_, scene_.show_critical_path && !scene_.critical_path.empty(),
                             !scene_.matches.empty());
@@ -224,8 +232,8 @@ void TimelineCanvas::mark_moment(std::optional<double> moment) {
 
 QString TimelineCanvas::text_of(SpanRef ref) const {
   std::optional<SpanRef> before;
-  if (ref.side < orders_.size()) {
-    if (const auto index = orders_[ref.side].before(ref.index)) before = {ref.side, *index};
+  if (orders_ && ref.side < orders_->sides.size()) {
+    if (const auto index = orders_->sides[ref.side].before(ref.index)) before = {ref.side, *index};
   }
   return span_tool_tip(tracks_, ref, limits_, before);
 }

@@ -14,12 +14,20 @@
 #include <vector>
 
 #include "core/program/program.hpp"
+#include "gui/models/background_job.hpp"
 #include "gui/painting/navigable_view.hpp"
 #include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "gui/timeline/timeline_painter.hpp"
 
 namespace shardwright::gui {
+
+// What each span of the timelines waited for, and the ops that determine the end of their steps.
+struct SpanOrders {
+  // One for each side.
+  std::vector<CausalOrder> sides;
+  std::vector<SpanRef> critical_path;
+};
 
 class TimelineCanvas : public NavigableView<TimelineScene> {
   Q_OBJECT
@@ -39,8 +47,12 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void set_show_critical_path(bool show);
 
   const TimelineTracks& tracks() const { return tracks_; }
-  // The path is found when the event loop has come round once after new timelines.
-  std::vector<SpanRef> critical_path() const { return critical_path_; }
+  // The path is found in the background after new timelines; empty until then.
+  std::vector<SpanRef> critical_path() const {
+    return orders_ ? orders_->critical_path : std::vector<SpanRef>();
+  }
+  // True while it is looked for.
+  bool is_busy() const { return order_job_.is_running(); }
 
   void select_range(double from, double to);
   void clear_range();
@@ -69,6 +81,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
+  // The critical path has been looked for.
+  void ordered();
   // Emitted when other rows are shown, or the same ones in another order.
   void rows_changed();
   void menu_wanted(QPointF position);
@@ -102,19 +116,22 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void fold_at(const QPointF& position);
   void drag_row(const QPointF& position);
   void order_changed();
+  // Sorting a million spans by their waits takes too long for the window's thread.
   void order_spans();
+  void take_orders(std::shared_ptr<const SpanOrders> orders);
   void tracks_changed();
   void paint_from_backing(QPainter& painter);
 
   TimelineTracks tracks_;
   std::shared_ptr<const Program> program_;
   DeviceLimits limits_;
-  // Each side has its order; the vector is empty until the event loop has come round.
-  std::vector<CausalOrder> orders_;
-  std::vector<SpanRef> critical_path_, matches_;
+  // Null until the waits of the timelines are found.
+  std::shared_ptr<const SpanOrders> orders_;
+  std::vector<SpanRef> matches_;
   QPixmap backing_;
   bool backing_is_old_ = true;
   std::optional<Track> dragged_;
+  BackgroundJob<SpanOrders> order_job_;
 };
 
 }  // namespace shardwright::gui

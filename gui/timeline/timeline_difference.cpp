@@ -13,8 +13,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-// A change by less than kAlike counts as none, and one by kLarge or more as large.
-constexpr double kAlike = 0.05, kLarge = 0.2;
+// A change by less than kUnchanged counts as none, and one by kLarge or more as large.
+constexpr double kUnchanged = 0.05, kLarge = 0.2;
 // The least difference that is listed, as a share of the largest.
 constexpr double kLeastOfLargest = 1e-3;
 
@@ -72,9 +72,9 @@ void join(const Places& own, const Places& other, const Found& found) {
 }  // namespace
 
 Role role_of_change(Seconds first, Seconds second) {
-  if (first.value() <= 0.0) return second.value() <= 0.0 ? Role::Alike : Role::MuchLonger;
+  if (first.value() <= 0.0) return second.value() <= 0.0 ? Role::Unchanged : Role::MuchLonger;
   const double change = second / first - 1.0;
-  if (std::abs(change) < kAlike) return Role::Alike;
+  if (std::abs(change) < kUnchanged) return Role::Unchanged;
   if (change < 0.0) return change <= -kLarge ? Role::MuchShorter : Role::Shorter;
   return change >= kLarge ? Role::MuchLonger : Role::Longer;
 }

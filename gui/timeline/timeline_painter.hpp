@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gui/timeline/span_marks.hpp"
 #include "gui/timeline/timeline_legend.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 

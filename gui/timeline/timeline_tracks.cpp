@@ -153,13 +153,13 @@ void TimelineTracks::set_difference(std::shared_ptr<const TimelineDifference> di
   rebuild();
 }
 
-bool TimelineTracks::compares_alike() const {
+bool TimelineTracks::compares_same_origin() const {
   return compares() && timelines_[0]->origin == timelines_[1]->origin;
 }
 
 QString TimelineTracks::side_title(std::size_t side) const {
-  return compares_alike() && !names_.isEmpty() ? names_[static_cast<qsizetype>(side)]
-                                               : title_of(timelines_[side]->origin);
+  return compares_same_origin() && !names_.isEmpty() ? names_[static_cast<qsizetype>(side)]
+                                                     : title_of(timelines_[side]->origin);
 }
 
 std::size_t TimelineTracks::all_spans() const {
@@ -390,8 +390,8 @@ QString TimelineTracks::note_of(const QString& label, const RankPlace& rank) con
   if (!compares()) return {};
   const QString title = side_title(rank.side), name = u"rank %1"_s.arg(rank.rank);
   // Ranks of traces are labelled so.
-  const bool is_told = label == name;
-  return is_told || timelines_[rank.side]->origin == TimelineOrigin::Predicted
+  const bool names_rank = label == name;
+  return names_rank || timelines_[rank.side]->origin == TimelineOrigin::Predicted
              ? title
              : u"%1, %2"_s.arg(title, name);
 }
@@ -440,14 +440,14 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   }
   if (other == nullptr) return std::nullopt;
   const Span& wanted = span(ref);
-  const auto alike = [&](const Span& each) { return identity_of(each) == identity_of(wanted); };
+  const auto is_same = [&](const Span& each) { return identity_of(each) == identity_of(wanted); };
   std::size_t before = 0;
   for (const RowSpan& each : rows_[own.row].spans()) {
     if (each.index == ref.index) break;
-    before += alike(timelines_[ref.side]->spans[each.index]) ? 1 : 0;
+    before += is_same(timelines_[ref.side]->spans[each.index]) ? 1 : 0;
   }
   for (const RowSpan& each : rows_[other->row].spans()) {
-    if (alike(timelines_[other->side]->spans[each.index]) && before-- == 0)
+    if (is_same(timelines_[other->side]->spans[each.index]) && before-- == 0)
       return SpanRef{other->side, each.index};
   }
   return std::nullopt;
@@ -476,50 +476,6 @@ std::vector<SpanRef> TimelineTracks::find(const SpanQuery& query) const {
     }
   }
   return found;
-}
-
-SpanMarks::SpanMarks(const TimelineTracks& tracks, const std::vector<SpanRef>& spans) {
-  positions_.resize(tracks.rows().size());
-  for (const SpanRef& ref : spans) {
-    const auto track = tracks.track_of(ref);
-    if (!track) continue;
-    const std::size_t row = tracks.tracks()[*track].row;
-    const auto position = tracks.rows()[row].find(tracks.span(ref).start.value(), ref.index);
-    if (!position) continue;
-    positions_[row].push_back(static_cast<std::uint32_t>(*position));
-    ++count_;
-  }
-  for (std::vector<std::uint32_t>& row : positions_) std::sort(row.begin(), row.end());
-}
-
-bool SpanMarks::contains(std::size_t row, std::size_t position) const {
-  return row < positions_.size() &&
-         std::binary_search(positions_[row].begin(), positions_[row].end(), position);
-}
-
-std::vector<SpanMarks::Extent> SpanMarks::visible(const SpanRow& spans, std::size_t row,
-                                                  const AxisWindow& window, int width) const {
-  std::vector<Extent> extents;
-  if (row >= positions_.size()) return extents;
-  const std::vector<std::uint32_t>& marked = positions_[row];
-  const PositionRange shown = spans.visible(window.from, window.to);
-  auto at = std::lower_bound(marked.begin(), marked.end(), shown.first);
-  while (at != marked.end() && *at < shown.last) {
-    const RowSpan& span = spans.spans()[*at];
-    const double x0 = std::max(0.0, window.pixel_of(span.start, width));
-    const double x1 = std::clamp(window.pixel_of(span.end, width), x0 + 1.0, double(width) + 1.0);
-    if (!extents.empty() && x0 <= extents.back().x1) {
-      extents.back().x1 = std::max(extents.back().x1, x1);
-    } else {
-      extents.push_back({x0, x1});
-    }
-    // Spans that end within the same column add nothing.
-    const double next = window.value_at(x0 + 1.0, width);
-    at = std::partition_point(at + 1, marked.end(), [&](std::uint32_t position) {
-      return spans.spans()[position].end < next;
-    });
-  }
-  return extents;
 }
 
 }  // namespace shardwright::gui

@@ -145,7 +145,7 @@ class TimelineTracks {
   bool compares() const { return timelines_.size() > 1; }
   const std::vector<std::shared_ptr<const Timeline>>& timelines() const { return timelines_; }
   // True if two predictions or two measurements are compared.
-  bool compares_alike() const;
+  bool compares_same_origin() const;
   // The name that distinguishes a timeline from the other one: "predicted" or "measured", or the
   // name of its file if both have the same origin.
   QString side_title(std::size_t side) const;
@@ -259,27 +259,5 @@ QString kind_title(const Timeline& timeline, const Span& span);
 
 // "predicted" or "measured".
 QString title_of(TimelineOrigin origin);
-
-class SpanMarks {
- public:
-  SpanMarks() = default;
-  // Leaves out spans that `tracks` does not show.
-  SpanMarks(const TimelineTracks& tracks, const std::vector<SpanRef>& spans);
-
-  bool empty() const { return count_ == 0; }
-  std::size_t count() const { return count_; }
-  bool contains(std::size_t row, std::size_t position) const;
-  // The extent of marked spans in pixels, at least one wide.
-  struct Extent {
-    double x0 = 0.0, x1 = 0.0;
-  };
-  // Returns the extents of the marks in view; marks within one column of pixels have one.
-  std::vector<Extent> visible(const SpanRow& spans, std::size_t row, const AxisWindow& window,
-                              int width) const;
-
- private:
-  std::vector<std::vector<std::uint32_t>> positions_;
-  std::size_t count_ = 0;
-};
 
 }  // namespace shardwright::gui

@@ -3,7 +3,6 @@
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLineEdit>
-#include <QMenu>
 #include <QSettings>
 #include <QSplitter>
 #include <QTableWidget>
@@ -176,8 +175,10 @@ void TimelineView::create_differences() {
   differences_summary_ = wrapped_label(u"differences_summary"_s);
   differences_ = text_table_widget(u"timeline_difference_table"_s);
   differences_->setAccessibleName(u"Largest differences of two timelines"_s);
-  connect(differences_, &QTableWidget::cellClicked, this,
-          [this](int row, int) { go_to_op(differences_->item(row, 0)->text()); });
+  connect(differences_, &QTableWidget::cellClicked, this, [this](int row, int) {
+    const OpDifference& op = canvas_->tracks().difference()->ops()[static_cast<std::size_t>(row)];
+    go_to_op(to_qstring(op.name), op.phase);
+  });
   differences_panel_ = column_of({differences_summary_, differences_}, differences_);
   differences_panel_->layout()->setContentsMargins(8, 4, 8, 4);
   differences_panel_->hide();
@@ -234,21 +235,25 @@ void TimelineView::filter(const QString& text) {
   if (filter_edit_->text() != text) return filter_edit_->setText(text);
   QStringList problems;
   const SpanQuery query = SpanQuery::parse(text, &problems);
-  canvas_->set_filter(query);
-  update_hint();
-  find(find_edit_->text());
-  update_statistics();
+  if (problems.isEmpty()) {
+    canvas_->set_filter(query);
+    update_hint();
+    find(find_edit_->text());
+    update_statistics();
+  }
   show_problems(*filter_edit_, problems);
 }
 
 void TimelineView::find(const QString& text) {
   if (find_edit_->text() != text) return find_edit_->setText(text);
   QStringList problems;
-  matches_ = canvas_->tracks().find(SpanQuery::parse(text, &problems));
+  const SpanQuery query = SpanQuery::parse(text, &problems);
+  matches_ = problems.isEmpty() ? canvas_->tracks().find(query) : std::vector<SpanRef>();
   has_match_ = false;
   canvas_->set_matches(matches_);
-  match_label_->setText(text.isEmpty() ? QString()
-                                       : u"%1 found"_s.arg(count_text(matches_.size())));
+  match_label_->setText(query.empty() || !problems.isEmpty()
+                            ? QString()
+                            : u"%1 found"_s.arg(count_text(matches_.size())));
   show_problems(*find_edit_, problems);
 }
 
@@ -275,73 +280,6 @@ void TimelineView::step_match(int step) {
   match_label_->setText(u"%1 of %2"_s.arg(count_text(match_ + 1), count_text(count)));
 }
 
-void TimelineView::open_menu(const QPointF& position) {
-  const Track* track = canvas_->track_at(position);
-  if (track == nullptr) return;
-  auto* menu = new QMenu(this);
-  menu->setAttribute(Qt::WA_DeleteOnClose);
-  if (const auto span = canvas_->item_at(position))
-    add_filters(*menu, canvas_->tracks().span(*span));
-  add_arrangement(*menu, *track);
-  menu->popup(canvas_->viewport()->mapToGlobal((position * canvas_->unit()).toPoint()));
-}
-
-void TimelineView::add_filters(QMenu& menu, const Span& span) {
-  QMenu* only = menu.addMenu(u"Show only"_s);
-  QMenu* without = menu.addMenu(u"Leave out"_s);
-  for (const QString& term : terms_of(span)) {
-    only->addAction(term, chips_, [this, term] { chips_->add(term); });
-    without->addAction(term, chips_, [this, term] { chips_->add(u'-' + term); });
-  }
-  menu.addSeparator();
-}
-
-void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
-  if (track.kind != TrackKind::Rank) {
-    const QString text = track.pinned ? u"Unpin %1 · %2"_s : u"Pin %1 · %2 to the top"_s;
-    menu.addAction(text.arg(track.rank_label, track.label), canvas_,
-                   [this, track] { canvas_->pin(track, !track.pinned); });
-  }
-  const bool folded = canvas_->tracks().is_folded(track.rank_label);
-  menu.addAction((folded ? u"Unfold %1"_s : u"Fold %1"_s).arg(track.rank_label), canvas_,
-                 [this, label = track.rank_label, folded] { canvas_->fold(label, !folded); });
-  menu.addAction(u"Fold all others"_s, canvas_, [this, kept = track.rank_label] {
-    QStringList others = ranks();
-    others.removeAll(kept);
-    fold_only(others);
-  });
-  menu.addAction(u"Unfold all"_s, this, [this] { fold_only({}); });
-  if (canvas_->tracks().pinned_height() > 0.0) {
-    menu.addAction(u"Unpin all"_s, canvas_, [this] {
-      TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-      arrangement.pinned.clear();
-      canvas_->arrange(arrangement);
-    });
-  }
-  add_order(menu, track);
-}
-
-// The same moves are made by dragging a name.
-void TimelineView::add_order(QMenu& menu, const Track& track) {
-  menu.addSeparator();
-  const QString name =
-      track.kind == TrackKind::Rank ? track.label : u"%1 · %2"_s.arg(track.rank_label, track.label);
-  for (const int step : {-1, 1}) {
-    if (!canvas_->tracks().can_nudge(track, step)) continue;
-    const QString text = step < 0 ? u"Move %1 up"_s : u"Move %1 down"_s;
-    menu.addAction(text.arg(name), canvas_, [this, track, step] { canvas_->nudge(track, step); });
-  }
-  if (canvas_->tracks().is_reordered())
-    menu.addAction(u"Restore the order of all rows"_s, this, &TimelineView::reset_order);
-}
-
-void TimelineView::reset_order() {
-  TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-  arrangement.ranks.clear();
-  arrangement.rows.clear();
-  canvas_->arrange(arrangement);
-}
-
 QStringList TimelineView::ranks() const {
   QStringList labels;
   for (const Track& track : canvas_->tracks().tracks()) {
@@ -366,30 +304,20 @@ void TimelineView::go_to_rank(const QString& label) {
 }
 
 // The search line would not do: it looks for parts of names, and a blank ends a term.
-void TimelineView::go_to_op(const QString& name) {
-  if (!select_first(name.toStdString())) {
-    fold_only({});
-    if (!select_first(name.toStdString())) status_->show_text(u"%1 is filtered out"_s.arg(name));
-  }
+void TimelineView::go_to_op(const QString& name, std::optional<Phase> phase) {
+  if (select_first(name.toStdString(), phase)) return;
+  fold_only({});
+  if (!select_first(name.toStdString(), phase))
+    status_->show_text(u"The filter leaves %1 out."_s.arg(name));
 }
 
-// Folds all ranks in one step, because each step lays out and searches the rows anew.
-void TimelineView::fold_only(const QStringList& labels) {
-  TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-  for (const QString& rank : ranks()) {
-    arrangement.folded.removeAll(rank);
-    arrangement.unfolded.removeAll(rank);
-    (labels.contains(rank) ? arrangement.folded : arrangement.unfolded).append(rank);
-  }
-  canvas_->arrange(arrangement);
-}
-
-bool TimelineView::select_first(const std::string& wanted) {
+bool TimelineView::select_first(const std::string& name, std::optional<Phase> phase) {
   for (const Track& track : canvas_->tracks().tracks()) {
     if (track.kind != TrackKind::Spans) continue;
     for (const RowSpan& each : canvas_->tracks().rows()[track.row].spans()) {
       const SpanRef ref{track.side, each.index};
-      if (canvas_->tracks().span(ref).name != wanted) continue;
+      const Span& span = canvas_->tracks().span(ref);
+      if (span.name != name || (phase && span.phase != *phase)) continue;
       canvas_->select_op(ref);
       canvas_->reveal(ref);
       canvas_->setFocus();
@@ -502,6 +430,10 @@ void TimelineView::update_hint() {
                           "appears here; or drop a timeline file."_s);
 }
 
+void TimelineView::show_hint(const QString& hint) {
+  empty_->show_hint(hint);
+}
+
 void TimelineView::update_source(const QStringList& sources) {
   source_bar_->setVisible(!sources.isEmpty());
   source_->show_text(u"This is the step of %1, not that of the chosen plan."_s.arg(
@@ -543,6 +475,7 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Period) return find_next();
   if (event->key() == Qt::Key_Comma) return find_previous();
   if (event->key() == Qt::Key_Q) return details_toggle_->toggle();
+  if (event->key() == Qt::Key_Escape) return canvas_->setFocus();
   if (event->matches(QKeySequence::Find)) return find_edit_->setFocus(Qt::ShortcutFocusReason);
   QWidget::keyPressEvent(event);
 }

@@ -40,8 +40,12 @@ class TimelineView : public View {
                      const std::vector<sim::ReservedMemory>& reserved = {},
                      const QStringList& names = {});
 
+  // Says, as rich text, why there is no timeline.
+  void show_hint(const QString& hint);
   // Replaces what the view says of where its timelines come from.
   void show_source(const QString& text);
+
+  bool is_busy() const override { return difference_job_.is_running() || canvas_->is_busy(); }
 
   TimelineCanvas& canvas() const { return *canvas_; }
   // The figures of traces, which are hidden until there is one.
@@ -62,9 +66,9 @@ class TimelineView : public View {
   // Return the labels of ranks and the names of ops, each once.
   QStringList ranks() const;
   QStringList ops() const;
-  // Scrolls to the rank with this label, and selects the first op of this name.
+  // Scrolls to the rank with this label, and selects the first op of this name and phase.
   void go_to_rank(const QString& label);
-  void go_to_op(const QString& name);
+  void go_to_op(const QString& name, std::optional<Phase> phase = std::nullopt);
 
   // Puts ranks and rows where they stood before the user moved them.
   void reset_order();
@@ -101,7 +105,8 @@ class TimelineView : public View {
   void step_match(int step);
   // Folds these ranks and unfolds the others that are shown.
   void fold_only(const QStringList& labels);
-  bool select_first(const std::string& wanted);
+  // Selects the first op of a name, and of a phase if one is given.
+  bool select_first(const std::string& name, std::optional<Phase> phase);
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
   void add_arrangement(QMenu& menu, const Track& track);

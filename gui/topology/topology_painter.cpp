@@ -226,6 +226,16 @@ QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapIt
 }
 
 // The number is turned if the box is too narrow.
+std::optional<QFont> upright_font(const QString& number, double height) {
+  constexpr int kLargest = 11, kSmallest = 7;
+  for (int pixels = kLargest; pixels >= kSmallest; --pixels) {
+    const QFont font = pixel_font(pixels);
+    if (QFontMetricsF(font).horizontalAdvance(number) <= height) return font;
+  }
+  return std::nullopt;
+}
+
+// A number that does not fit stands in the line of its domain, and in the tip.
 void TopologyPainter::paint_rank_number(const MapItem& item) {
   const QFontMetricsF metrics(small_);
   if (metrics.horizontalAdvance(item.label) <= item.box.width() - 2.0) {
@@ -233,10 +243,15 @@ void TopologyPainter::paint_rank_number(const MapItem& item) {
                       item.label);
     return;
   }
+  constexpr double kAboveNumber = 3.0;
+  const double room = item.box.height() - 2.0 * kAboveNumber;
+  const auto font = upright_font(item.label, room);
+  if (!font) return;
   painter_.save();
-  painter_.translate(item.box.center().x(), item.box.top() + 4.0);
+  painter_.setFont(*font);
+  painter_.translate(item.box.center().x(), item.box.top() + kAboveNumber);
   painter_.rotate(90.0);
-  painter_.drawText(QRectF(0.0, -item.box.width() / 2.0, item.box.height(), item.box.width()),
+  painter_.drawText(QRectF(0.0, -item.box.width() / 2.0, room, item.box.width()),
                     Qt::AlignVCenter | Qt::AlignLeft, item.label);
   painter_.restore();
 }

@@ -84,6 +84,10 @@ class TopologyPainter {
   QFont font_, bold_, small_;
 };
 
+// Returns the letters in which a number fits into this height when it is turned; none if they could
+// not be read.
+std::optional<QFont> upright_font(const QString& number, double height);
+
 // Returns the first link with the highest utilisation, or none if nothing moves.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
 

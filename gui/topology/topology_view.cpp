@@ -58,6 +58,10 @@ QWidget* TopologyView::create_bar() {
   moment_->setToolTip(
       tr("The load of the links in a part of the step; at the left end that of all of it"));
   moment_label_ = new QLabel(tr("the whole step"));
+  // A slider whose label grows would move under the mouse.
+  follow_letters(*moment_label_, [label = moment_label_] {
+    label->setMinimumWidth(12 * label->fontMetrics().height());
+  });
   connect(moment_, &QSlider::valueChanged, this, &TopologyView::take_moment);
   QWidget* bar = row_of({all_nodes_, moment_, moment_label_}, moment_);
   bar->layout()->setContentsMargins(8, 3, 8, 3);
@@ -110,12 +114,12 @@ void TopologyView::show_problem(const QString& text) {
   Q_EMIT problem(text);
 }
 
-void TopologyView::clear(const QString& files) {
+void TopologyView::clear(const QString& hint) {
   canvas_->clear();
-  empty_->show_hint(files.isEmpty()
+  empty_->show_hint(hint.isEmpty()
                         ? u"<b>No cluster yet</b><br>Choose a plan to see the places of its ranks "
                           "in the cluster and the load of the links."_s
-                        : hint_of_files(files, u"no cluster"_s));
+                        : hint);
 }
 
 TextTable TopologyView::table() const {

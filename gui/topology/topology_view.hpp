@@ -23,8 +23,8 @@ class TopologyView : public View {
   void show_step(std::shared_ptr<const PlacedStep> step);
   // Shows nothing and reports why the cluster cannot hold the ranks of the plan.
   void show_problem(const QString& text);
-  // `files` are those whose step Timeline shows instead of a plan's, if any.
-  void clear(const QString& files = {});
+  // `hint` says why there is nothing, as rich text; without one the view says how to get something.
+  void clear(const QString& hint = {});
 
   TopologyCanvas& canvas() const { return *canvas_; }
 

@@ -18,11 +18,11 @@ namespace {
 // Changes that the table's own digits would not show have no colour.
 constexpr double kLeastChange = 5e-4;
 
-// "Step 15.1 s (−6.8 %)", in the colour of a gain or a loss if it is `judged`. Empty where both
-// have no value, as the cost of machines without a price.
+// "Step 15.1 s (−6.8 %)", in the colour of a gain or a loss if it is `judged`. Empty where one of
+// them has no value, as the cost of a machine without a price.
 QString difference_text(const PlanFigure& figure, double before, double after,
                         const QString& written, const Colours& colours, bool judged) {
-  if (before == 0.0) return {};
+  if (before == 0.0 || after == 0.0) return {};
   const double share = after / before - 1.0;
   const QString text = u"%1 <b>%2</b>%3 "_s.arg(
       figure.title, written, figure.unit.isEmpty() ? QString() : u' ' + figure.unit);

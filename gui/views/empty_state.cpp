@@ -53,8 +53,8 @@ bool EmptyState::is_empty() const {
 
 QString hint_of_files(const QString& files, const QString& lack) {
   return u"<b>Timeline shows the step of %1</b><br>A recorded or saved step has %2. "
-         "<i>Back to the "
-         "chosen plan</i> in Timeline shows that of the plan."_s.arg(files.toHtmlEscaped(), lack);
+         "<i>Back to the chosen plan</i> in Timeline shows that of the plan."_s.arg(
+             files.toHtmlEscaped(), lack);
 }
 
 }  // namespace shardwright::gui

@@ -1,9 +1,9 @@
 #include "gui/views/plans_view.hpp"
 
 #include <QClipboard>
-#include <QComboBox>
 #include <QGuiApplication>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
@@ -25,6 +25,7 @@
 #include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/query_completer.hpp"
+#include "gui/views/scatter_pane.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
@@ -32,8 +33,6 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastTableWidth = 280;
-// The height of the plot in lines of text, with its legend and axes.
-constexpr int kLeastScatterLines = 10;
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -49,7 +48,9 @@ QString rejected_text(const planner::SearchCounts& counts) {
 
 PlansView::PlansView(Selection* selection, QWidget* parent)
     : View(parent), selection_(selection), model_(new PlanTableModel(this)) {
-  empty_ = new EmptyState(new PaneRow({create_table(), create_scatter()}, {640, 480}));
+  plot_ = new ScatterPane;
+  scatter_ = &plot_->scatter();
+  empty_ = new EmptyState(new PaneRow({create_table(), plot_}, {640, 480}));
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));
@@ -121,52 +122,6 @@ void PlansView::create_rows() {
   view_->viewport()->installEventFilter(this);
 }
 
-QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {
-  auto* box = named<QComboBox>(id);
-  for (const PlanFigure& each : plan_figures()) {
-    if (each.value || with_names) box->addItem(each.heading(), each.id);
-  }
-  box->setCurrentIndex(box->findData(figure));
-  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  box->setMinimumContentsLength(8);
-  leave_wheel_to_scrolling(*box);
-  connect(box, &QComboBox::currentIndexChanged, this, &PlansView::apply_axes);
-  return box;
-}
-
-QWidget* PlansView::create_scatter() {
-  x_ = create_axis(u"scatter_x"_s, u"step"_s, false);
-  y_ = create_axis(u"scatter_y"_s, u"memory"_s, false);
-  colour_ = create_axis(u"scatter_colour"_s, u"tp"_s, true);
-  scatter_ = new PlanScatter;
-  scatter_->setMinimumHeight(fontMetrics().height() * kLeastScatterLines);
-  scatter_->setToolTip({});
-  scatter_->setWhatsThis(tr(
-      "Drag around points to keep only those (Shift: a rectangle). Click "
-      "chooses a plan, Ctrl+click compares with it. The wheel zooms, over an "
-      "axis only that one; a double click leaves the tenth of the plans at each end out, or shows "
-      "all again."));
-  auto* line = new FlowLayout;
-  const std::pair<QString, QComboBox*> axes[] = {
-      {tr("x"), x_}, {tr("y"), y_}, {tr("colour"), colour_}};
-  for (const auto& [name, box] : axes) {
-    QWidget* axis = row_of({new QLabel(name), box}, box);
-    axis->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    line->addWidget(axis);
-  }
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addLayout(line);
-  points_ = new EmptyState(scatter_);
-  points_->show_content();
-  layout->addWidget(points_, 1);
-  layout->addWidget(new HintLabel(tr(
-      "Drag around points to keep only those · click: choose · Ctrl+click: compare · double click: "
-      "leave the outermost out, or show all")));
-  return pane;
-}
-
 void PlansView::connect_models() {
   connect(selection_, &Selection::set_changed, this, &PlansView::show_set);
   connect(selection_, &Selection::chosen_changed, this, &PlansView::follow_selection);
@@ -200,7 +155,6 @@ void PlansView::connect_models() {
       Q_EMIT remedy_wanted(set->infeasible->closes_it[remedy]);
   });
   connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
-  apply_axes();
 }
 
 void PlansView::open_menu(const QPoint& at) {
@@ -238,14 +192,6 @@ void PlansView::add_filters(QMenu& menu, const QModelIndex& cell) {
     if (relation == '=') offer(tr("Without %1").arg(term), u'-' + term);
   }
   if (!menu.isEmpty()) menu.addSeparator();
-}
-
-void PlansView::apply_axes() {
-  const auto index = [](const QComboBox* box) {
-    return figure_index(box->currentData().toString());
-  };
-  if (scatter_ != nullptr && x_ && y_ && colour_)
-    scatter_->set_axes(index(x_), index(y_), index(colour_));
 }
 
 void PlansView::show_waiting(const QString& text) {
@@ -326,7 +272,7 @@ void PlansView::update_points() {
 void PlansView::show_filtered_out() {
   const bool none_passes =
       model_->rowCount() == 0 && model_->set() && !model_->set()->plans.empty();
-  for (EmptyState* part : {rows_, points_}) {
+  for (EmptyState* part : {rows_, &plot_->points()}) {
     if (!none_passes) {
       part->show_content();
     } else if (model_->lasso()) {
@@ -344,6 +290,7 @@ void PlansView::update_summary() {
   if (!set) return summary_->clear();
   QString text = tr("%1 of %2 shown.")
                      .arg(count_text(model_->rowCount()), counted_text(set->plans.size(), "plan"));
+  summary_->setToolTip({});
   if (set->counts.space > 0) {
     text += tr(" Searched %1 in %2: %3 rejected, %4 evaluated, %5 simulated.")
                 .arg(count_text(set->counts.space), time_text(Seconds(set->wall_s)),
@@ -459,6 +406,12 @@ void PlansView::copy_markdown() const {
   QGuiApplication::clipboard()->setText(to_markdown(chosen_table(Qt::DisplayRole)));
 }
 
+// The line of the filter gives the focus back to the table that it filters.
+void PlansView::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Escape && terms_->hasFocus()) return view_->setFocus();
+  View::keyPressEvent(event);
+}
+
 void PlansView::focus_filter() {
   terms_->setFocus();
   terms_->selectAll();
@@ -466,16 +419,14 @@ void PlansView::focus_filter() {
 
 void PlansView::save(QSettings& settings) const {
   columns_->save(settings);
-  for (const QComboBox* box : {x_, y_, colour_})
-    settings.setValue(u"plans/"_s + box->objectName(), box->currentData());
+  settings.setValue(u"plans/filter"_s, terms_->text());
+  plot_->save(settings);
 }
 
 void PlansView::restore(const QSettings& settings) {
   columns_->restore(settings);
-  for (QComboBox* box : {x_, y_, colour_}) {
-    const int index = box->findData(settings.value(u"plans/"_s + box->objectName()));
-    if (index >= 0) box->setCurrentIndex(index);
-  }
+  terms_->setText(settings.value(u"plans/filter"_s).toString());
+  plot_->restore(settings);
 }
 
 std::vector<ReportPart> PlansView::report() const {
@@ -494,7 +445,7 @@ std::vector<ReportPart> PlansView::report() const {
     for (const PlanFigure* figure : figures) cells.append(figure->text(*model_->set(), plan));
     plans.rows.push_back(cells);
   }
-  return {{tr("%1 against %2").arg(y_->currentText(), x_->currentText()), {}, scatter_, {}},
+  return {{plot_->title(), {}, scatter_, {}},
           {tr("The first plans of the table"), summary_->text(), nullptr, plans}};
 }
 

@@ -7,7 +7,6 @@
 #include "gui/models/selection.hpp"
 #include "gui/views/view.hpp"
 
-class QComboBox;
 class QLabel;
 class QLineEdit;
 class QMenu;
@@ -22,6 +21,7 @@ class FilterChips;
 class PlanColumns;
 class PlanScatter;
 class QueryCompleter;
+class ScatterPane;
 
 class PlansView : public View {
   Q_OBJECT
@@ -53,15 +53,13 @@ class PlansView : public View {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
 
  private:
   QWidget* create_table();
   QWidget* create_filter();
   void create_rows();
-  QWidget* create_scatter();
-  QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
   void connect_models();
-  void apply_axes();
   std::set<QString> lassoed_plans() const;
   void lasso_again(const std::set<QString>& lassoed);
   void show_set();
@@ -94,10 +92,10 @@ class PlansView : public View {
   PlanColumns* columns_ = nullptr;
   QLabel* summary_ = nullptr;
   QLabel* outdated_ = nullptr;
-  QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
+  ScatterPane* plot_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;
-  EmptyState *rows_ = nullptr, *points_ = nullptr;
+  EmptyState* rows_ = nullptr;
 };
 
 }  // namespace shardwright::gui

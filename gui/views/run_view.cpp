@@ -3,7 +3,6 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
@@ -13,15 +12,14 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/profile_row.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/views/trials_pane.hpp"
 #include "gui/views/widgets.hpp"
@@ -122,7 +120,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(&process_, &RunProcess::ended, this, &RunView::take_end);
   connect(&follower_, &RunFollower::grown, this, &RunView::update_charts);
   connect(&other_, &RunFollower::grown, this, &RunView::update_charts);
-  connect(selection_, &Selection::chosen_changed, this, &RunView::update_controls);
+  connect(selection_, &Selection::chosen_changed, this, &RunView::update_start);
   empty_->show_hint(
       tr("Name a corpus and a folder, then <b>Start</b>: this machine trains under the chosen "
          "plan, one process a rank on its CPU cores.<br>Or open the folder of an earlier run, or "
@@ -134,7 +132,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
 QLineEdit* RunView::add_path(QWidget& pane, const QString& id, const QString& hint) {
   auto* line = named<QLineEdit>(id, &pane);
   line->setPlaceholderText(hint);
-  connect(line, &QLineEdit::textChanged, this, &RunView::update_controls);
+  connect(line, &QLineEdit::textChanged, this, &RunView::update_start);
   return line;
 }
 
@@ -308,12 +306,16 @@ void RunView::take_end(bool well, const QString& message) {
   Q_EMIT measured(followed_);
 }
 
-void RunView::update_controls() {
-  const bool running = process_.is_running();
+void RunView::update_start() {
   starting_is_off_ = obstacle_to_starting();
   start_->setEnabled(starting_is_off_.isEmpty());
   start_->setToolTip(starting_is_off_.isEmpty() ? tr("Trains on this machine under the chosen plan")
                                                 : starting_is_off_);
+  Q_EMIT controls_changed();
+}
+
+void RunView::update_controls() {
+  const bool running = process_.is_running();
   stop_->setEnabled(running);
   stop_->setToolTip(running ? tr("Interrupts the run as Ctrl-C does; its files stay")
                             : tr("No run is in progress."));
@@ -322,7 +324,7 @@ void RunView::update_controls() {
        std::initializer_list<QWidget*>{data_, browse_data_, out_, browse_out_, steps_})
     field->setEnabled(!running);
   update_state();
-  Q_EMIT controls_changed();
+  update_start();
 }
 
 QString RunView::obstacle_to_starting() const {
@@ -449,60 +451,6 @@ void RunView::restore(const QSettings& settings) {
   data_->setText(settings.value(u"run/data"_s).toString());
   out_->setText(settings.value(u"run/out"_s).toString());
   steps_->setValue(settings.value(u"run/steps"_s, 100).toInt());
-}
-
-ProfileRow::ProfileRow(QWidget* parent) : QWidget(parent) {
-  file_ = named<QLineEdit>(u"run_profile"_s);
-  file_->setPlaceholderText(tr("file for the refitted profile"));
-  auto* browse = tool_button(u"run_browse_profile"_s, u"…"_s);
-  auto* save = named<QPushButton>(u"run_save_profile"_s, tr("Save"));
-  save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
-  auto* again = named<QPushButton>(u"run_replan"_s, tr("Plan again with it"));
-  again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
-  auto* line = new QHBoxLayout(this);
-  line->setContentsMargins(0, 0, 0, 0);
-  for (QWidget* part : std::initializer_list<QWidget*>{new QLabel(tr("Refitted profile")), file_,
-                                                       browse, save, again})
-    line->addWidget(part, part == file_ ? 1 : 0);
-  connect(browse, &QToolButton::clicked, this, &ProfileRow::choose_file);
-  connect(save, &QPushButton::clicked, this, &ProfileRow::save);
-  connect(again, &QPushButton::clicked, this, &ProfileRow::replan);
-  hide();
-}
-
-void ProfileRow::offer(const ClusterSpec& profile, const QString& file) {
-  profile_ = profile;
-  saved_.clear();
-  file_->setText(file);
-  show();
-}
-
-void ProfileRow::choose_file() {
-  const QString file = ask_for_file(this, tr("Save the refitted profile"), file_->text(),
-                                    tr("Cluster files (*.json)"), u"json"_s);
-  if (!file.isEmpty()) file_->setText(file);
-}
-
-bool ProfileRow::save() {
-  const QString file = file_->text().trimmed();
-  try {
-    if (file.isEmpty()) throw RuntimeFailure("name a file for the refitted profile");
-    if (file != saved_ && QFileInfo::exists(file))
-      throw RuntimeFailure(file.toStdString() + " exists: name another file");
-    write_text_file(file, to_qstring(to_json(profile_).dump(2) + "\n"));
-  } catch (const RuntimeFailure& failure) {
-    Q_EMIT problem(to_qstring(failure.what()));
-    return false;
-  }
-  saved_ = file;
-  Q_EMIT problem({});
-  Q_EMIT saved(file);
-  return true;
-}
-
-void ProfileRow::replan() {
-  const bool is_saved = !saved_.isEmpty() && saved_ == file_->text().trimmed();
-  if (is_saved || save()) Q_EMIT replan_wanted(saved_);
 }
 
 std::vector<ReportPart> RunView::report() const {

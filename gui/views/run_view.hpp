@@ -1,10 +1,8 @@
 // A training run: started with the chosen plan, followed live beside its prediction.
 #pragma once
 
-#include <QWidget>
 #include <optional>
 
-#include "core/spec/cluster_spec.hpp"
 #include "gui/models/background_job.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/run_follower.hpp"
@@ -20,35 +18,9 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// Saves a refitted profile and plans for it. Hidden until there is a profile.
-class ProfileRow : public QWidget {
-  Q_OBJECT
-
- public:
-  explicit ProfileRow(QWidget* parent = nullptr);
-
-  void offer(const ClusterSpec& profile, const QString& file);
-
- Q_SIGNALS:
-  void saved(const QString& file);
-  void problem(const QString& text);
-  // The file holds the profile by the time of this signal.
-  void replan_wanted(const QString& file);
-
- private:
-  void choose_file();
-  // Returns false, after `problem`, if the profile cannot be written.
-  bool save();
-  void replan();
-
-  QLineEdit* file_ = nullptr;
-  ClusterSpec profile_;
-  // The file that holds the profile; empty if it was not saved yet.
-  QString saved_;
-};
-
 class EmptyState;
 class PowerSpinBox;
+class ProfileRow;
 class RunCharts;
 class TrialsPane;
 
@@ -110,6 +82,8 @@ class RunView : public View {
   // Returns false, after `problem`, if the folder is taken; then another one is named in its place.
   bool folder_is_free();
   void update_controls();
+  // Reads no file, because it follows each key that is typed.
+  void update_start();
   // Returns the reason why no run can start, or an empty text.
   QString obstacle_to_starting() const;
   // Returns the reason why no calibration is possible, or an empty text.

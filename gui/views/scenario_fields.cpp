@@ -223,6 +223,7 @@ QComboBox* ScenarioView::add_names(QGridLayout& form, Field field,
   }
   names_.push_back({box, member});
   add_row(form, field, box);
+  connect(problems_[field], &QLabel::linkActivated, this, take);
   return box;
 }
 

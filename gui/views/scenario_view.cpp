@@ -38,13 +38,13 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
   std::vector<Problem> described;
   for (std::size_t i = 0; i < std::min(problems.size(), kMostDescribed); ++i) {
     const Problem& problem = problems[i];
-    const auto alike = std::find_if(described.begin(), described.end(), [&](const Problem& other) {
+    const auto same = std::find_if(described.begin(), described.end(), [&](const Problem& other) {
       return other.expected == problem.expected;
     });
-    if (alike == described.end()) {
+    if (same == described.end()) {
       described.push_back({"", problem.found, problem.expected});
     } else {
-      alike->found += ", " + problem.found;
+      same->found += ", " + problem.found;
     }
   }
   QStringList lines;
@@ -228,15 +228,25 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
     }
     of_fields[field].push_back(problem);
   }
-  for (const Field field : enumerators<Field>())
-    show_problem(field, problems_text(of_fields[field], field != Field::Constraints));
+  for (const Field field : enumerators<Field>()) {
+    const std::vector<Problem>& own = of_fields[field];
+    const std::string nearest = own.size() == 1 ? own.front().expected.nearest : "";
+    show_problem(field, problems_text(own, field != Field::Constraints), to_qstring(nearest));
+  }
   return others;
 }
 
-void ScenarioView::show_problem(Field field, const QString& text) {
+void ScenarioView::show_problem(Field field, const QString& text, const QString& nearest) {
   QLabel* label = problems_[field];
   if (label == nullptr) return;  // What-ifs cannot be wrong.
-  label->setText(text.isEmpty() ? QString() : u"⚠ "_s + text);
+  QString shown = text.isEmpty() ? QString() : u"⚠ "_s + text;
+  const QString quoted = u"\"%1\"?"_s.arg(nearest);
+  const bool is_offered = field != Field::Constraints && shown.contains(quoted);
+  if (is_offered)
+    shown = shown.toHtmlEscaped().replace(quoted.toHtmlEscaped(),
+                                          u"<a href=\"%1\">%1</a>?"_s.arg(nearest.toHtmlEscaped()));
+  label->setTextFormat(is_offered ? Qt::RichText : Qt::PlainText);
+  label->setText(shown);
   label->setVisible(!text.isEmpty());
 }
 

@@ -76,7 +76,8 @@ class ScenarioView : public View {
   // profile's own.
   void mark_changes();
   void restyle();
-  void show_problem(Field field, const QString& text);
+  // `nearest` is the value that was probably meant, which is a link in the text; it may be empty.
+  void show_problem(Field field, const QString& text, const QString& nearest = {});
   void edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part = 0);
 
   struct NameField {

@@ -2,6 +2,7 @@
 
 #include <QComboBox>
 #include <QDoubleSpinBox>
+#include <QLineEdit>
 #include <QSettings>
 #include <QSignalBlocker>
 #include <QSpinBox>
@@ -180,6 +181,7 @@ QWidget* SweepView::create_range() {
     box->setToolTip(tip);
     separate_thousands(*box);
     leave_wheel_to_scrolling(*box);
+    watch_typing(*box);
     connect(box, &QDoubleSpinBox::valueChanged, this, &SweepView::take_range);
     return box;
   };
@@ -193,6 +195,7 @@ QWidget* SweepView::create_range() {
       tr("Each is as many times as large as the one before; several that come to the same possible "
          "value are one"));
   leave_wheel_to_scrolling(*points_);
+  watch_typing(*points_);
   connect(points_, &QSpinBox::valueChanged, this, &SweepView::take_range);
   usual_range_ = tool_button(u"usual_range"_s, tr("Usual range"),
                              tr("Sweeps the points around the chosen plan again"));
@@ -201,6 +204,16 @@ QWidget* SweepView::create_range() {
     sweep_anew();
   });
   return row_of({new QLabel(tr("from")), from_, new QLabel(tr("to")), to_, points_, usual_range_});
+}
+
+// Shows the range once more where a number was typed and left as it was, because the range may have
+// changed meanwhile.
+void SweepView::watch_typing(QAbstractSpinBox& box) {
+  connect(box.findChild<QLineEdit*>(), &QLineEdit::textEdited, this,
+          [this, &box] { typed_into_ = &box; });
+  connect(&box, &QAbstractSpinBox::editingFinished, this, [this] {
+    if (std::exchange(typed_into_, nullptr) != nullptr) show_range();
+  });
 }
 
 void SweepView::show_range() {
@@ -215,16 +228,19 @@ void SweepView::show_range() {
   const bool is_bandwidth = planner::is_bandwidth(axis());
   const SweepRange limits = limits_of(axis());
   for (const auto& [box, value] : {std::pair(from_, range.from), {to_, range.to}}) {
+    if (box == typed_into_) continue;
     const QSignalBlocker quiet(box);
     box->setDecimals(is_bandwidth ? 1 : 0);
     box->setRange(limits.from, limits.to);
     box->setValue(value);
   }
+  if (points_ == typed_into_) return;
   const QSignalBlocker quiet(points_);
   points_->setValue(range.points);
 }
 
 void SweepView::take_range() {
+  typed_into_ = nullptr;
   ranges_[axis()] = SweepRange{std::min(from_->value(), to_->value()),
                                std::max(from_->value(), to_->value()), points_->value()};
   sweep_anew();

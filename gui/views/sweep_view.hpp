@@ -8,6 +8,7 @@
 #include "gui/models/sweep_figures.hpp"
 #include "gui/views/view.hpp"
 
+class QAbstractSpinBox;
 class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
@@ -43,8 +44,10 @@ class SweepView : public View {
  private:
   QWidget* create_controls();
   QWidget* create_range();
-  // Shows the range of the axis: the user's, or the usual one of the chosen plan.
+  // Shows the range of the axis: the user's, or the usual one of the chosen plan. Leaves a number
+  // alone that is being typed.
   void show_range();
+  void watch_typing(QAbstractSpinBox& box);
   void take_range();
   std::vector<double> values() const;
   void follow_selection();
@@ -75,6 +78,8 @@ class SweepView : public View {
   QDoubleSpinBox *from_ = nullptr, *to_ = nullptr;
   QSpinBox* points_ = nullptr;
   QToolButton* usual_range_ = nullptr;
+  // The field that holds a typed number which is not taken yet.
+  const QObject* typed_into_ = nullptr;
   EnumArray<planner::SweepAxis, std::optional<SweepRange>> ranges_;
   // The user's choice while the axis leaves none.
   std::optional<planner::SweepPlan> plan_wanted_;

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
-#include "gui/views/chart.hpp"
+#include "gui/views/point_chart.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kTableShare = 360, kChartShare = 460;
 
-Chart* loss_chart() {
-  auto* chart = named<Chart>(u"trials_loss"_s);
+PointChart* loss_chart() {
+  auto* chart = named<PointChart>(u"trials_loss"_s);
   chart->allow_zoom();
   chart->xAxis->setLabel(TrialsPane::tr("steps"));
   chart->yAxis->setLabel(TrialsPane::tr("loss of each trial"));
@@ -47,13 +47,19 @@ double add_losses(Chart& chart, const std::vector<std::int64_t>& steps, const pl
 TrialsPane::TrialsPane(QWidget* parent)
     : TrialsPane(text_table_widget(u"trials_table"_s), loss_chart(), parent) {}
 
-TrialsPane::TrialsPane(QTableWidget* table, Chart* chart, QWidget* parent)
+TrialsPane::TrialsPane(QTableWidget* table, PointChart* chart, QWidget* parent)
     : PaneRow({table, chart}, {kTableShare, kChartShare}, parent), table_(table), chart_(chart) {
   constexpr int kLeastHeight = 180;
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setMinimumHeight(kLeastHeight);
   connect(table_, &QTableWidget::itemSelectionChanged, this, &TrialsPane::choose_row);
   connect(chart_, &Chart::restyled, this, &TrialsPane::draw);
+  connect(chart_, &PointChart::point_clicked, this, [this](int point) {
+    const std::size_t trial =
+        drawn_[static_cast<std::size_t>(chart_->points()[static_cast<std::size_t>(point)].graph)];
+    const auto row = std::ranges::find(tuning_->ranking, trial);
+    table_->selectRow(static_cast<int>(row - tuning_->ranking.begin()));
+  });
   connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, &TrialsPane::read_again);
   hide();
 }
@@ -105,18 +111,36 @@ void TrialsPane::choose_row() {
 void TrialsPane::draw() {
   if (!tuning_) return;
   chart_->clear_all();
+  drawn_.clear();
   double last = 1.0;
   const auto add = [&](std::size_t trial, bool is_chosen) {
+    drawn_.push_back(trial);
     last = std::max(
         last, add_losses(*chart_, tuning_->steps[trial], tuning_->study.trials[trial], is_chosen));
   };
   for (std::size_t trial = 0; trial < tuning_->study.trials.size(); ++trial)
     if (trial != chosen_) add(trial, false);
   if (chosen_) add(*chosen_, true);  // above the others
+  answer_for_points();
   chart_->rescaleAxes();
   chart_->xAxis->setRange(0.0, last * 1.05);
   chart_->yAxis->scaleRange(1.1);
   chart_->replot(QCustomPlot::rpQueuedReplot);
+}
+
+void TrialsPane::answer_for_points() {
+  std::vector<ChartPoint> points;
+  for (int graph = 0; graph < chart_->graphCount(); ++graph) {
+    for (const QCPGraphData& loss : *chart_->graph(graph)->data())
+      points.push_back({loss.key, loss.value, graph});
+  }
+  chart_->set_points(std::move(points), [this](std::size_t point) {
+    const ChartPoint& loss = chart_->points()[point];
+    return tool_tip(tuning_->name_of(drawn_[static_cast<std::size_t>(loss.graph)]),
+                    {{tr("steps"), count_text(static_cast<std::int64_t>(loss.x))},
+                     {tr("loss"), fixed_text(loss.y, 4)},
+                     {tr("A click chooses the trial.")}});
+  });
 }
 
 }  // namespace shardwright::gui

@@ -3,6 +3,7 @@
 
 #include <QFileSystemWatcher>
 #include <optional>
+#include <vector>
 
 #include "gui/models/tuning_results.hpp"
 #include "gui/views/layouts.hpp"
@@ -11,7 +12,7 @@ class QTableWidget;
 
 namespace shardwright::gui {
 
-class Chart;
+class PointChart;
 
 // Follows the folder while the tuning goes on.
 class TrialsPane : public PaneRow {
@@ -29,17 +30,21 @@ class TrialsPane : public PaneRow {
   void chosen(std::size_t trial);
 
  private:
-  TrialsPane(QTableWidget* table, Chart* chart, QWidget* parent);
+  TrialsPane(QTableWidget* table, PointChart* chart, QWidget* parent);
   void read_again();
   void fill();
   void choose_row();
   void draw();
+  // Lets each loss say whose it is, and a click on it choose its trial.
+  void answer_for_points();
 
   QTableWidget* table_ = nullptr;
-  Chart* chart_ = nullptr;
+  PointChart* chart_ = nullptr;
   QFileSystemWatcher watcher_;
   std::optional<TuningResults> tuning_;
   std::optional<std::size_t> chosen_;
+  // The trial of each graph of the chart.
+  std::vector<std::size_t> drawn_;
 };
 
 }  // namespace shardwright::gui

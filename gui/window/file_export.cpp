@@ -108,8 +108,7 @@ void FileExport::save_scenario(const ScenarioChoice& choice) {
   if (file.isEmpty()) return;
   const QString without_adapters =
       tr("Saved %1 without the adapters (LoRA) of the plan, which a scenario file cannot hold: "
-         "save the "
-         "plan to keep them.");
+         "save the plan to keep them.");
   write_to(file, choice.lora ? without_adapters : tr("Saved %1."),
            [&] { write_text_file(file, to_qstring(scenario_file(choice).dump(2) + "\n")); });
 }
@@ -200,7 +199,7 @@ void FileExport::export_data(const LazyTable& shown, const QString& file) {
   QTimer::singleShot(kAtOnceMs, this, [this, file, rows = shown.rows] {
     if (!job_.is_running() || exported_ != file) return;
     messages_->say(u"export"_s, Tone::Notice,
-                   tr("%1 are being written to %2.").arg(counted_rows(rows), file),
+                   tr("Writing %1 to %2 …").arg(counted_rows(rows), file),
                    {tr("Stop"), [this] { stop(); }});
   });
 }

@@ -61,7 +61,8 @@ QString repeated_text(const QStringList& repeated) {
   QStringList names = names_of(repeated);
   names.removeDuplicates();
   if (names.isEmpty()) return {};
-  return FileReader::tr("Named more than once, opened once: %1.").arg(names.join(u", "_s));
+  return FileReader::tr("These files were named more than once and are opened once: %1.")
+      .arg(names.join(u", "_s));
 }
 
 }  // namespace
@@ -155,11 +156,11 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   note_opened(OpenedKind::Runs, runs.empty() ? tunings : runs);
   parts_.planner->watch_parts();
   show_problems(read);
-  parts_.messages->say(
-      u"left out"_s, Tone::Problem,
-      left_out.isEmpty()
-          ? QString()
-          : tr("Not shown: %1. Two of a kind are compared.").arg(left_out.join(u", "_s)));
+  parts_.messages->say(u"left out"_s, Tone::Problem,
+                       left_out.isEmpty()
+                           ? QString()
+                           : tr("The window compares two of a kind and leaves out: %1.")
+                                 .arg(left_out.join(u", "_s)));
 }
 
 void FilePresenter::show_problems(const ReadFiles& read) {
@@ -421,11 +422,11 @@ void FileReader::read(const ReadBatch& batch) {
   messages_->take_back(u"reading"_s);
   messages_->say(u"repeated"_s, Tone::Notice, repeated_text(repeated));
   progress_.begin({});
-  Q_EMIT busy_changed(true);
   job_.start(
       [this, paths = reading_.paths, choice = document_->choice()](const std::stop_token& stop) {
         return read_files(paths, choice, progress_, stop);
       });
+  Q_EMIT busy_changed(true);
 }
 
 void FileReader::stop() {

@@ -253,8 +253,8 @@ void MainWindow::fill_views_then(std::function<void()> ready) {
 
 bool MainWindow::is_busy() const {
   return planner_->is_busy() || why_view_->is_busy() || sweep_view_->is_busy() ||
-         forecast_view_->is_busy() || step_->is_busy() || run_view_->is_busy() ||
-         files_->reader().is_busy() || export_->is_busy();
+         forecast_view_->is_busy() || step_->is_busy() || timeline_view_->is_busy() ||
+         run_view_->is_busy() || files_->reader().is_busy() || export_->is_busy();
 }
 
 void MainWindow::changeEvent(QEvent* event) {

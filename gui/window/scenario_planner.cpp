@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
+#include "core/spec/plan_json.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
@@ -26,6 +27,16 @@ ScenarioChoice tiny_choice() {
   choice.model = "tiny-llama";
   choice.seq_len = 64;
   return choice;
+}
+
+// Throws InputError.
+Plan read_chosen_plan(const std::string& text) {
+  const nlohmann::json document = parse_json(text, "session");
+  ProblemList problems("session");
+  ObjectReader object(document, "", problems);
+  Plan plan = read_plan(object);
+  problems.throw_if_any();
+  return plan;
 }
 
 }  // namespace
@@ -73,6 +84,7 @@ void ScenarioPlanner::plan_anew() {
   watch_parts();
   parts_.messages->take_back(u"replanning"_s);
   if (adopts_) return;
+  parts_.selection->prefer(std::nullopt);
   parts_.step->leave_files();
   parts_.scenario->show_origin({});
   parts_.plans->mark_outdated();
@@ -194,6 +206,8 @@ void ScenarioPlanner::return_to_baseline() {
 }
 
 void ScenarioPlanner::save(QSettings& settings) const {
+  const std::optional<Plan> chosen = parts_.selection->preference();
+  settings.setValue(u"plans/chosen"_s, chosen ? to_qstring(to_json(*chosen).dump()) : QString());
   if (baseline_job_.is_running()) return;  // The session has the baseline that is being read.
   const std::optional<Baseline>& baseline = parts_.selection->baseline();
   settings.remove(u"baseline"_s);
@@ -205,11 +219,24 @@ void ScenarioPlanner::save(QSettings& settings) const {
   if (baseline->choice) keep(u"scenario"_s, to_json(*baseline->choice));
 }
 
+void ScenarioPlanner::restore(const QSettings& settings) {
+  const auto text = [&](const QString& key) {
+    return settings.value(key).toString().toStdString();
+  };
+  try {
+    const std::string chosen = text(u"plans/chosen"_s);
+    if (!chosen.empty()) parts_.selection->prefer(read_chosen_plan(chosen));
+  } catch (const InputError& error) {
+    parts_.messages->say(u"chosen"_s, Tone::Problem,
+                         tr("The plan that was chosen in the last session cannot be used: %1")
+                             .arg(error_text(error)));
+  }
+  restore_baseline(text(u"baseline/plan"_s), text(u"baseline/scenario"_s));
+}
+
 // The plans that were found beside the baseline are not kept, so that a return to it searches for
 // them.
-void ScenarioPlanner::restore(const QSettings& settings) {
-  const std::string plan = settings.value(u"baseline/plan"_s).toString().toStdString();
-  const std::string fields = settings.value(u"baseline/scenario"_s).toString().toStdString();
+void ScenarioPlanner::restore_baseline(const std::string& plan, const std::string& fields) {
   if (plan.empty()) return;
   baseline_job_.start([plan, fields](const std::stop_token&) {
     Baseline baseline;

@@ -3,6 +3,7 @@
 
 #include <QObject>
 #include <optional>
+#include <string>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/plan_search.hpp"
@@ -68,7 +69,8 @@ class ScenarioPlanner : public QObject {
   void return_to_baseline();
   void watch_parts();
 
-  // Keeps the baseline in the session, and simulates it in the background when it comes back.
+  // Keep the chosen plan and the baseline in the session. The baseline is simulated in the
+  // background when it comes back.
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
@@ -82,6 +84,7 @@ class ScenarioPlanner : public QObject {
   bool is_of_fields();
   void show_problems(const std::vector<Problem>& problems);
   void take_this_machine(const QString& problem);
+  void restore_baseline(const std::string& plan, const std::string& fields);
 
   Parts parts_;
   PlanSearch search_;

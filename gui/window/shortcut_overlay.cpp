@@ -1,9 +1,11 @@
 #include "gui/window/shortcut_overlay.hpp"
 
 #include <QAction>
+#include <QCoreApplication>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QScrollArea>
+#include <QScrollBar>
 #include <QVBoxLayout>
 #include <array>
 
@@ -141,7 +143,8 @@ bool ShortcutOverlay::event(QEvent* event) {
 
 void ShortcutOverlay::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Escape) return hide();
-  QFrame::keyPressEvent(event);
+  // Arrows and pages scroll a page that is higher than the window.
+  QCoreApplication::sendEvent(scroll_->verticalScrollBar(), event);
 }
 
 void ShortcutOverlay::mousePressEvent(QMouseEvent*) {

@@ -11,6 +11,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/timeline/trace_panel.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/empty_state.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::gui {
@@ -87,6 +88,7 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
     connect(selection_, changed, this, &StepPresenter::follow_comparison);
   const TimelineCanvas& timeline = views_.timeline->canvas();
   connect(&timeline, &TimelineCanvas::range_selected, views_.topology, &TopologyView::select_range);
+  connect(&timeline, &TimelineCanvas::ordered, this, &StepPresenter::call_ready);
   connect(views_.timeline, &TimelineView::plan_wanted, this, [this] {
     if (shows_files_) return leave_files();
     selection_->compare_with(std::nullopt);
@@ -146,7 +148,8 @@ void StepPresenter::predict_then(std::function<void()> ready) {
 }
 
 void StepPresenter::call_ready() {
-  if (ready_ && !job_.is_running()) std::exchange(ready_, nullptr)();
+  const bool is_complete = !job_.is_running() && !views_.timeline->canvas().is_busy();
+  if (ready_ && is_complete) std::exchange(ready_, nullptr)();
 }
 
 void StepPresenter::follow_selection() {
@@ -182,7 +185,12 @@ void StepPresenter::update() {
   });
   // The step of another plan may stay for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
-    if (job_.is_running()) clear_views();
+    if (!job_.is_running()) return;
+    clear_views();
+    const QString hint = tr("Simulating a step of the chosen plan …");
+    views_.timeline->show_hint(hint);
+    views_.topology->clear(hint);
+    views_.schedule->clear(hint);
   });
 }
 
@@ -256,8 +264,8 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   shows_files_ = true;
   follow_comparison();
   const QString files = names.join(u" and "_s);
-  views_.topology->clear(files);
-  views_.schedule->clear(files);
+  views_.topology->clear(hint_of_files(files, tr("no cluster")));
+  views_.schedule->clear(hint_of_files(files, tr("no schedule")));
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
   call_ready();
 }

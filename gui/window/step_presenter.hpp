@@ -96,7 +96,8 @@ class StepPresenter : public QObject {
   // Predicts what is outdated, if the views are looked at or somebody waits for them.
   void update();
   void take(const PredictedStep& step);
-  // Tells who waits for the views that they show all they can, unless a step is being predicted.
+  // Tells who waits for the views that they show all they can, unless a step is being predicted or
+  // its critical path is looked for.
   void call_ready();
   void clear_views();
   void show_timelines();

@@ -61,8 +61,7 @@ void MainWindow::create_actions() {
   create_help_actions();
   create_menus();
   connect(files_, &FilePresenter::recent_changed, this, &MainWindow::fill_recent);
-  connect(&files_->reader(), &FileReader::busy_changed, registry_->find(u"file.stop_reading"_s),
-          &QAction::setEnabled);
+  connect(&files_->reader(), &FileReader::busy_changed, this, &MainWindow::update_commands);
 }
 
 void MainWindow::create_file_actions() {
@@ -75,12 +74,10 @@ void MainWindow::create_file_actions() {
                   tr("Opens the folder of a run or of a Hugging Face model"),
                   [this] { choose_folder(); }});
   registry_->add({u"file.reload"_s, group, tr("&Read again"), keys("F5"),
-                  tr("The files that are open"), [this] { files_->reload(); }});
-  registry_
-      ->add({u"file.stop_reading"_s, group, tr("Stop the reading"), keys("Esc"),
-             tr("Stops opening files; the shown content stays"),
-             [this] { files_->reader().stop(); }})
-      ->setEnabled(false);
+                  tr("Reads the files that are open again"), [this] { files_->reload(); }});
+  registry_->add({u"file.stop_reading"_s, group, tr("Stop the reading"), keys("Esc"),
+                  tr("Stops opening files; the shown content stays"),
+                  [this] { files_->reader().stop(); }});
   registry_->add({u"file.save_scenario"_s, group, tr("Save the s&cenario …"), keys("Ctrl+Alt+S"),
                   tr("Saves the fields of Scenario, which opening the file restores"), [this] {
                     take_typed_text();
@@ -167,7 +164,7 @@ void MainWindow::create_plan_actions() {
                   tr("Brings its fields and its plan back"),
                   [this] { planner_->return_to_baseline(); }});
   registry_->add({u"plan.unpin"_s, group, tr("Unpin the baseline"), QKeySequence(),
-                  tr("Forgets it"), [this] { selection_.unpin(); }});
+                  tr("Forgets the baseline"), [this] { selection_.unpin(); }});
   registry_->add({u"plan.example"_s, group, tr("Worked example"), QKeySequence(),
                   tr("Llama 3 70B on 512 H100"), [this] { planner_->plan_example(); }});
   registry_->add({u"plan.here"_s, group, tr("Plan on this machine"), QKeySequence(),

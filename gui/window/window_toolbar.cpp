@@ -12,6 +12,7 @@
 #include "gui/views/run_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/file_export.hpp"
+#include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/scenario_planner.hpp"
 
@@ -142,6 +143,13 @@ void MainWindow::update_commands() {
   const auto unless = [](bool possible, const QString& reason) {
     return possible ? QString() : reason;
   };
+  registry_->allow(u"file.stop_reading"_s,
+                   unless(files_->reader().is_busy(), tr("No file is being read.")));
+  const PlanSetPointer& set = selection_.set();
+  const QString nothing_to_copy =
+      unless(set && !set->plans.empty(), tr("Plans shows no plan that could be copied."));
+  registry_->allow(u"edit.copy_tsv"_s, nothing_to_copy);
+  registry_->allow(u"edit.copy_markdown"_s, nothing_to_copy);
   registry_->allow(u"plan.stop"_s,
                    unless(planner_->search().is_running(), tr("No search is in progress.")));
   registry_->allow(u"plan.stop_comparing"_s,

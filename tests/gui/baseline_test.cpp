@@ -78,6 +78,19 @@ TEST_F(BaselineTest, AChangedResourceSaysWhatItWas) {
   EXPECT_FALSE(window_.actions().find(u"plan.to_baseline"_s)->isEnabled());
 }
 
+// A machine without a price is no cheaper than one that has one.
+TEST_F(BaselineTest, WithoutAPriceNoCostIsCompared) {
+  show_plans();
+  ASSERT_GT(window_.selection().set()->plans[0].dollars_per_token(), 0.0);
+  press_pin();
+  PlanSet without = *small_set();
+  for (planner::PlanCandidate& plan : without.plans) plan.dollars_per_step = Dollars();
+  window_.selection().show(std::make_shared<const PlanSet>(without));
+  window_.selection().choose(1);
+  EXPECT_THAT(text(), Says("Memory"));
+  EXPECT_FALSE(text().contains(u"Cost"_s)) << qPrintable(text());
+}
+
 // Pinned while a change is searched for, the plans are still those of the former fields.
 TEST_F(BaselineTest, TheBaselineHasTheFieldsThatItsPlansWereFoundFor) {
   ASSERT_NO_FATAL_FAILURE(plan());

@@ -21,7 +21,8 @@ void fail_on_warning(QtMsgType type, const QMessageLogContext&, const QString& m
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  qputenv("QT_QPA_PLATFORM", "offscreen");
+  // Somebody who wants to see the windows names another platform.
+  if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
   const QTemporaryDir runtime;
   qputenv("XDG_RUNTIME_DIR", runtime.path().toUtf8());
   qInstallMessageHandler(fail_on_warning);

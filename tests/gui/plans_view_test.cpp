@@ -91,18 +91,26 @@ TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   EXPECT_TRUE(is_batch_shown());
 }
 
+// What an earlier search rejected says nothing of the plans of a file.
+TEST_F(PlansViewTest, TheSummarySaysWhatItsOwnSearchRejected) {
+  plan(small_choice());
+  EXPECT_THAT(find<QLabel>("summary").toolTip(), Says("Rejected by"));
+  show(plan_set_of(window_.selection().scenario().value(), u"a file"_s));
+  EXPECT_EQ(find<QLabel>("summary").toolTip(), QString());
+}
+
 // The small set has one schedule, and several stages of ZeRO.
 TEST_F(PlansViewTest, TheFirstColumnsTellPlansApart) {
   show_plans();
   EXPECT_TRUE(is_shown("zero"));
   EXPECT_TRUE(is_shown("tp"));
   EXPECT_FALSE(is_shown("expert_tp"));
-  PlanSet alike = *small_set();
-  for (planner::PlanCandidate& each : alike.plans) each.plan.zero_stage = 1;
-  show(alike);
+  PlanSet same = *small_set();
+  for (planner::PlanCandidate& each : same.plans) each.plan.zero_stage = 1;
+  show(same);
   EXPECT_FALSE(is_shown("zero"));
-  alike.plans.resize(1);
-  show(alike);  // A single plan has no others to be told from.
+  same.plans.resize(1);
+  show(same);  // A single plan has no others to differ from.
   EXPECT_TRUE(is_shown("zero"));
 }
 
@@ -215,7 +223,7 @@ TEST(PlanTip, ExplainsWhateverDistinguishesPlans) {
   EXPECT_TRUE(plan_tip(*small_set(), 0).contains(u">Tensor-parallel ranks"_s));
 }
 
-TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookAlike) {
+TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookUnchanged) {
   ScenarioChoice choice = small_choice();
   choice.model = "mixtral-8x7b";
   choice.gpus = 16;

@@ -8,7 +8,6 @@
 #include <QLineEdit>
 #include <QMessageBox>
 #include <QPushButton>
-#include <QSignalSpy>
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QToolButton>
@@ -22,82 +21,18 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/views/point_chart.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/file_dialog.hpp"
-#include "tests/gui/small_scenario.hpp"
-#include "tests/gui/tiny_run.hpp"
-#include "tests/gui/window_fixture.hpp"
+#include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/run_view_fixture.hpp"
 
 namespace shardwright::gui {
 namespace {
 
+using fixtures::tool_tip_at;
 using testing::Not;
-
-class RunViewTest : public WindowTest {
- protected:
-  void SetUp() override {
-    WindowTest::SetUp();
-    choose(tiny_scenario());
-    write_text_file(corpus_, u"to be or not to be, that is the question. "_s.repeated(100));
-  }
-
-  void choose(const Scenario& scenario) {
-    window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(scenario, u"a test"_s)));
-  }
-
-  void start(int steps) {
-    window_.raise_view(u"run"_s);
-    find<QLineEdit>("run_data").setText(corpus_);
-    find<QLineEdit>("run_out").setText(run_.path());
-    find<QSpinBox>("run_steps").setValue(steps);
-    press("run_start");
-  }
-
-  void press(const char* button) { QTest::mouseClick(&find<QPushButton>(button), Qt::LeftButton); }
-
-  // Starts a run that ends only when it is stopped.
-  void start_long_run() {
-    start(1'000'000);
-    ASSERT_TRUE(view_->is_running()) << qPrintable(said());
-  }
-
-  void train(int steps) {
-    start(steps);
-    ASSERT_TRUE(ends_well()) << qPrintable(said());
-  }
-
-  QString write_run(const char* name, const QString& metrics) {
-    const QString run = folder_.filePath(to_qstring(name));
-    QDir().mkpath(run);
-    write_text_file(QDir(run).filePath(u"metrics.jsonl"_s), metrics);
-    return run;
-  }
-
-  // Waits for the end of the runs that were started. Returns true if the last one ended well.
-  bool ends_well() {
-    EXPECT_TRUE(wait_for([&] { return !ended_.isEmpty() && !window_.is_busy(); }));
-    const bool well = ended_.last().front().toBool();
-    ended_.clear();
-    return well;
-  }
-
-  bool is_calibrated() {
-    return wait_for([&] { return state().contains(u"Calibrated"_s); });
-  }
-
-  QString state() { return find<QLabel>("run_state").text(); }
-
-  void open(const QString& path) {
-    window_.open({path});
-    ASSERT_TRUE(is_idle());
-  }
-
-  QString corpus_ = folder_.filePath(u"corpus.txt"_s);
-  const QDir run_{folder_.filePath(u"run"_s)};
-  RunView* view_ = window_.findChild<RunView*>();
-  QSignalSpy ended_{view_, &RunView::ended};
-};
 
 TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   start(14);
@@ -286,7 +221,7 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   EXPECT_EQ(loss.graph(1)->dataCount(), 5);
   EXPECT_EQ(loss.graph(1)->name(), u"two"_s);
   EXPECT_THAT(said(), Says("Comparing the runs one and two"));
-  EXPECT_THAT(said(), Says("Not shown: three (run folder)"));
+  EXPECT_THAT(said(), Says("leaves out: three (run folder)"));
   // The chosen plan's prediction is of the first alone.
   const TextTable table = view_->table();
   ASSERT_EQ(table.rows.size(), 8U);
@@ -296,7 +231,7 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   EXPECT_EQ(table.rows[3][predicted], QString());
 }
 
-TEST_F(RunViewTest, AValidationIsToldDrawnAndListedWhereThereWasOne) {
+TEST_F(RunViewTest, AValidationIsNamedDrawnAndListedWhereThereWasOne) {
   window_.open({write_run("run",
                           u"{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"
                           "{\"step\": 1, \"loss\": 4, \"validation_loss\": 4.5, \"step_s\": 0.1}\n"
@@ -311,157 +246,6 @@ TEST_F(RunViewTest, AValidationIsToldDrawnAndListedWhereThereWasOne) {
   EXPECT_EQ(table.rows[0][3], QString());
   EXPECT_EQ(table.rows[1][3], u"4.5"_s);
   EXPECT_THAT(find<QLabel>("run_state").text(), Says("Validation loss after step 1: 4.5000"));
-}
-
-TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
-  train(14);
-  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-  press("run_calibrate");
-  ASSERT_TRUE(is_calibrated()) << qPrintable(said());
-
-  // The profile is a new file in the run's folder; it overwrites no file that is there already.
-  auto& file = find<QLineEdit>("run_profile");
-  const QString profile = file.text();
-  EXPECT_EQ(profile, run_.filePath(u"calibrated.json"_s));
-  file.setText(corpus_);
-  press("run_save_profile");
-  EXPECT_TRUE(said().contains(u"exists"_s));
-  file.setText(profile);
-  press("run_save_profile");
-  const ClusterSpec saved = load_cluster(profile.toStdString());
-  ASSERT_TRUE(saved.stack);
-  EXPECT_NE(saved.accelerator, cpu_cluster().accelerator);
-
-  press("run_replan");
-  EXPECT_EQ(window_.document().choice().cluster, profile.toStdString());
-  EXPECT_EQ(window_.document().choice().model, "tiny-llama");
-  EXPECT_EQ(window_.document().choice().gpus, 2);
-  const PlanSetPointer before = window_.selection().set();
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
-      << qPrintable(said());
-  EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
-
-  // The measured step lies below the new prediction of its plan, which need not be among the best.
-  Scenario again = tiny_scenario(saved);
-  again.stack = *saved.stack;
-  choose(again);
-  window_.raise_view(u"timeline"_s);
-  ASSERT_TRUE(is_idle());
-  const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
-  ASSERT_EQ(tracks.timelines().size(), 2U);
-  EXPECT_EQ(tracks.timelines()[1]->origin, TimelineOrigin::Measured);
-
-  // The message that Undo returns to the former scenario stays until the scenario changes.
-  EXPECT_THAT(said(), Says("Undo returns to the former scenario"));
-  window_.actions().find(u"edit.undo"_s)->trigger();
-  EXPECT_FALSE(said().contains(u"Undo returns"_s));
-}
-
-// The user opens the run of another program and names no file for its profile.
-TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
-  const auto calibrate = [&] { window_.actions().find(u"plan.calibrate"_s)->trigger(); };
-  EXPECT_FALSE(window_.actions().find(u"plan.calibrate"_s)->isEnabled());
-  EXPECT_THAT(window_.actions().find(u"plan.calibrate"_s)->toolTip(), Says("No run has measured"));
-
-  train(14);
-  const QString copy = folder_.filePath(u"copy"_s);
-  ASSERT_TRUE(QDir().rename(run_.path(), copy));
-  open(copy);
-  window_.raise_view(u"plans"_s);
-  calibrate();
-  ASSERT_TRUE(is_calibrated()) << qPrintable(said());
-  EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
-  auto& file = find<QLineEdit>("run_profile");
-  EXPECT_EQ(file.text(), QDir(copy).filePath(u"calibrated.json"_s));
-
-  // Another file is named by the dialog, which gives it its suffix.
-  answer_next_dialog(folder_.filePath(u"mine"_s));
-  QTest::mouseClick(&find<QToolButton>("run_browse_profile"), Qt::LeftButton);
-  EXPECT_EQ(file.text(), folder_.filePath(u"mine.json"_s));
-  press("run_save_profile");
-  EXPECT_TRUE(state().contains(u"Saved the refitted profile as "_s + file.text()));
-  EXPECT_TRUE(load_cluster(file.text().toStdString()).stack);
-
-  // The user leaves the name empty and opens another run, whose profile is not this run's profile.
-  file.clear();
-  press("run_replan");
-  EXPECT_THAT(said(), Says("name a file"));
-  open(copy);
-  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-}
-
-TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
-  train(14);
-  const RunCalibration calibration = calibrate_run(run_.path());
-  EXPECT_GT(calibration.figures, 5U);
-  EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
-  EXPECT_EQ(calibration.scenario.plan, tiny_scenario().plan);
-}
-
-// Such a run says nothing about the GPUs of its plan.
-TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
-  const Scenario planned = tiny_scenario(load_cluster("h100-pcie-server"));
-  choose(planned);
-  train(14);
-  press("run_calibrate");
-  ASSERT_TRUE(wait_for([&] { return find<MessageBar>("message_bar").isVisible(); }));
-
-  // The message has the words of the command.
-  const std::string run = run_.path().toStdString();
-  ProblemList problems("calibration");
-  calibration::check_device(calibration::load_run(run), planned.cluster, problems);
-  ASSERT_EQ(problems.size(), 1U);
-  QString words;
-  try {
-    problems.throw_if_any();
-  } catch (const InputError& error) {
-    words = error_text(error);
-  }
-  EXPECT_THAT(words, Says("a run on CPUs"));
-  EXPECT_TRUE(said().contains(words)) << qPrintable(said());
-  EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-  EXPECT_FALSE(state().contains(u"Calibrated"_s));
-}
-
-TEST_F(RunViewTest, ARunIsStoppedCleanlyAndCanBeCalibratedFrom) {
-  start(5000);
-  auto& calibrate = find<QPushButton>("run_calibrate");
-  ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
-  EXPECT_FALSE(calibrate.isEnabled());
-  EXPECT_TRUE(calibrate.toolTip().contains(u"still in progress"_s));
-  EXPECT_FALSE(find<QPushButton>("run_start").isEnabled());
-  press("run_stop");
-  ASSERT_TRUE(ends_well());
-  EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
-  EXPECT_GT(QFileInfo(run_.filePath(u"metrics.jsonl"_s)).size(), 0);
-  ASSERT_LT(view_->follower().steps().size(), 2500U);  // The run ended in its first half.
-  ASSERT_TRUE(calibrate.isEnabled()) << qPrintable(calibrate.toolTip());
-  QTest::mouseClick(&calibrate, Qt::LeftButton);
-  EXPECT_TRUE(is_calibrated()) << qPrintable(said());
-}
-
-TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
-  const auto& calibrate = find<QPushButton>("run_calibrate");
-  const auto is_off_after = [&](const char* file, const QString& text, const char* why) {
-    write_text_file(run_.filePath(to_qstring(file)), text);
-    open(run_.path());
-    EXPECT_FALSE(calibrate.isEnabled()) << file;
-    EXPECT_THAT(calibrate.toolTip(), Says(why));
-  };
-  EXPECT_TRUE(calibrate.toolTip().contains(u"No run"_s));
-  write_run("run", {});
-  QString lines;
-  for (int step = 0; step < 3; ++step)
-    lines += u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n"_s.arg(step);
-  is_off_after("metrics.jsonl", lines, "no plan.json");
-  is_off_after("plan.json", to_qstring(to_json(tiny_scenario()).dump()),
-               "No step of the run was recorded by all of its ranks");
-  Timeline rank;
-  rank.origin = TimelineOrigin::Measured;
-  rank.ranks = {{0, "stage 0"}};
-  is_off_after("timeline-2-0.json", to_qstring(to_json(rank).dump()),
-               "No step of the run was recorded by all of its ranks");
 }
 
 TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
@@ -555,6 +339,18 @@ TEST_F(RunViewTest, ATuningIsShownByTrialsAndFollowedAsItGrows) {
   QTest::mouseClick(table.viewport(), Qt::LeftButton, {},
                     table.visualItemRect(table.item(1, 0)).center());
   EXPECT_EQ(view_->follower().steps().size(), 4U);
+
+  // A loss says whose it is, and a click on it chooses its trial.
+  auto& losses = find<PointChart>("trials_loss");
+  losses.replot();
+  std::size_t best = 0;
+  while (losses.points()[best].y != 3.25) ++best;
+  const QPoint place = losses.pixel_of(best).toPoint();
+  EXPECT_THAT(tool_tip_at(losses, place), Says("trial 1: lr 0.01, global-batch 8"));
+  QTest::mouseClick(&losses, Qt::LeftButton, {}, place);
+  EXPECT_EQ(view_->follower().steps().size(), 8U);
+  QTest::mouseClick(table.viewport(), Qt::LeftButton, {},
+                    table.visualItemRect(table.item(1, 0)).center());
 
   // A better trial comes first; the chosen one stays chosen.
   write_text_file(file, to_qstring(kTuning) +

@@ -353,6 +353,21 @@ TEST_F(ScenarioViewTest, AProblemStaysUntilItsFieldIsChanged) {
   }
 }
 
+TEST_F(ScenarioViewTest, ANameThatWasProbablyMeantIsTakenByAClick) {
+  ScenarioChoice choice = small_choice();
+  const std::string meant = choice.model;
+  choice.model += "x";
+  window_.document().reset(choice);
+  auto& problem = find<QLabel>("problem_model");
+  ASSERT_TRUE(wait_for([&] { return shows_problem(problem, to_qstring(meant) + u"</a>"_s); }));
+  for (int y = 4; y < problem.height(); y += 6) {
+    for (int x = 4; x < problem.width() && problem.isVisible(); x += 6)
+      QTest::mouseClick(&problem, Qt::LeftButton, {}, {x, y});
+  }
+  EXPECT_EQ(window_.document().choice().model, meant);
+  EXPECT_FALSE(problem.isVisible());
+}
+
 TEST_F(ScenarioViewTest, ANameIsTakenFromTheListOfCompletions) {
   window_.document().reset(small_choice());
   auto& model = find<QComboBox>("model");

@@ -1,6 +1,7 @@
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QFile>
+#include <QLineEdit>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTemporaryDir>
@@ -37,6 +38,42 @@ TEST_F(Session, ComesBack) {
   QTest::qWait(300);
   EXPECT_FALSE(window.is_busy());  // Files may be opened instead of its plans.
   EXPECT_EQ(window.findChild<QComboBox*>(u"scatter_x"_s)->currentIndex(), 3);
+}
+
+// The best plan is chosen in each set, whichever it is; another one is chosen again once it is
+// found.
+TEST_F(Session, TheChosenPlanAndTheFilterComeBack) {
+  const Plan second = small_set()->plans[1].plan;
+  {
+    MainWindow window(&settings_);
+    window.document().reset(small_choice());
+    window.selection().show(small_set());
+    window.selection().choose(second);
+    window.show();
+    QTest::keyClicks(window.findChild<QLineEdit*>(u"filter"_s), u"pp>=1"_s);
+    window.close();
+  }
+  MainWindow window(&settings_);
+  window.show();
+  EXPECT_EQ(window.findChild<QLineEdit*>(u"filter"_s)->text(), u"pp>=1"_s);
+  PlanSet first = *small_set();
+  first.plans.resize(1);
+  first.on_front.resize(1);
+  window.selection().show(std::make_shared<const PlanSet>(first));
+  EXPECT_EQ(window.selection().chosen(), std::optional<std::size_t>(0));
+  window.selection().show(small_set());
+  EXPECT_EQ(window.selection().scenario()->plan, second);
+  window.selection().choose(0);
+  window.selection().show(small_set());
+  EXPECT_EQ(window.selection().chosen(), std::optional<std::size_t>(0));
+}
+
+TEST_F(Session, ADamagedChosenPlanIsReported) {
+  settings_.setValue(u"plans/chosen"_s, uR"({"dp": -1})"_s);
+  MainWindow window(&settings_);
+  window.show();
+  EXPECT_THAT(window.findChild<MessageBar*>(u"message_bar"_s)->text(),
+              Says("The plan that was chosen in the last session cannot be used"));
 }
 
 // The session may have been edited: a range that the fields cannot hold would sweep for hours.

@@ -4,6 +4,8 @@
 #include <QToolButton>
 #include <nlohmann/json.hpp>
 
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
@@ -74,6 +76,22 @@ class ShownStepTest : public WindowTest {
   const std::vector<TimelineOrigin> measured_ = {TimelineOrigin::Measured};
   const std::vector<TimelineOrigin> both_ = {TimelineOrigin::Predicted, TimelineOrigin::Measured};
 };
+
+// None of them says that the plan lacks what is being worked on.
+TEST_F(ShownStepTest, AStepThatIsBeingSimulatedIsAwaited) {
+  Scenario large{load_model("llama3-70b"), load_cluster("dgx-h100"), load_stack("megatron-core"),
+                 Plan()};
+  large.plan.tp = large.plan.pp = 8;
+  large.plan.global_batch = 512;
+  large.plan.seq_len = 2048;
+  show(large);
+  for (const char* view : {"timeline", "topology", "schedule"}) {
+    window_.raise_view(to_qstring(view));
+    EXPECT_TRUE(wait_for([&] { return hint_of(view).contains(u"Simulating a step"_s); })) << view;
+  }
+  show_plans();
+  EXPECT_EQ(origins(), predicted_);
+}
 
 TEST_F(ShownStepTest, TheStepOfARunWithoutItsPlanStandsAlone) {
   drop({write_run("of-somebody")});

@@ -5,7 +5,9 @@
 #include <QLabel>
 #include <QSpinBox>
 #include <QTableView>
+#include <utility>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/forecast_view.hpp"
 #include "gui/views/point_chart.hpp"
@@ -69,6 +71,26 @@ TEST_F(SweepViewTest, SweepsTheRangeThatIsTyped) {
   QTest::mouseClick(&find<QToolButton>("usual_range"), Qt::LeftButton);
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(data().rows.size(), usual);
+}
+
+// Another plan is chosen, as by a search that goes on, while somebody types.
+TEST_F(SweepViewTest, ATypedNumberIsNotRewritten) {
+  sweep(planner::SweepAxis::SeqLen, *small_set());
+  for (const char* field : {"sweep_from", "sweep_to", "sweep_points"}) {
+    auto& box = find<QAbstractSpinBox>(field);
+    box.setFocus();
+    QTest::keyClick(&box, Qt::Key_A, Qt::ControlModifier);
+    QTest::keyClicks(&box, u"1"_s);
+    window_.selection().choose(1 - *window_.selection().chosen());
+    ASSERT_TRUE(is_idle());
+    QTest::keyClicks(&box, u"2"_s);
+    EXPECT_THAT(box.text(), testing::Property(&QString::toStdString, testing::StartsWith("12")))
+        << field;
+    QTest::keyClick(&box, Qt::Key_Return);
+    ASSERT_TRUE(is_idle());
+  }
+  EXPECT_EQ(find<QDoubleSpinBox>("sweep_from").value(), 12.0);
+  EXPECT_EQ(find<QSpinBox>("sweep_points").value(), 12);
 }
 
 // A view behind the tab of another counts as visible for Qt.
@@ -154,6 +176,109 @@ TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
   ASSERT_TRUE(is_idle());
   EXPECT_FALSE(data().rows.empty());
   EXPECT_EQ(hint(), QString());
+}
+
+TEST_F(SweepViewTest, SaysWhosePlansItShows) {
+  show_plans();
+  window_.raise_view(u"sweeps"_s);
+  auto& plan = find<QComboBox>("sweep_plan");
+  auto& axis = find<QComboBox>("sweep_axis");
+  EXPECT_FALSE(plan.isEnabled());  // Each number of GPUs has its own best plan.
+  const auto legend = [&] { return find<Chart>("sweep_chart").graph(2)->name(); };
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(legend().contains(u"best plan"_s));
+
+  axis.setFocus();
+  QTest::keyClick(&axis, Qt::Key_Down);
+  EXPECT_TRUE(plan.isEnabled());
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(legend().contains(u"chosen plan"_s));
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"the chosen plan as it is"_s));
+
+  plan.setFocus();
+  QTest::keyClick(&plan, Qt::Key_Up);
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(legend().contains(u"best plan"_s));
+}
+
+// The best plan of each size is the same whichever plan is chosen.
+TEST_F(SweepViewTest, OneOfSizesStaysWhenAnotherPlanIsChosen) {
+  show_plans();
+  window_.raise_view(u"sweeps"_s);
+  const auto& stop = find<QToolButton>("stop_sweep");
+  ASSERT_TRUE(is_idle());
+  EXPECT_FALSE(stop.isVisible());
+  window_.selection().choose(3);
+  EXPECT_FALSE(stop.isVisible());
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::GlobalBatch));
+  EXPECT_TRUE(stop.isVisible());
+  ASSERT_TRUE(is_idle());
+  EXPECT_FALSE(stop.isVisible());
+  window_.selection().choose(4);
+  EXPECT_TRUE(stop.isVisible());
+}
+
+TEST_F(SweepViewTest, SaysWhichPointsArePreliminaryAndStopsWhenAsked) {
+  planner::PlanRequest request = load_request(ScenarioChoice());  // Its whole space takes seconds.
+  const planner::SearchLimits all = std::exchange(request.limits, planner::narrow_limits());
+  request.top = 1;
+  request.front = false;
+  PlanSet plans = plan_set_of(request, planner::search(request));
+  plans.request.limits = all;
+  window_.raise_view(u"sweeps"_s);
+  window_.selection().show(std::make_shared<const PlanSet>(std::move(plans)));
+  auto& chart = find<Chart>("sweep_chart");
+  const auto& reason = find<QLabel>("knee_reason");
+  const auto& stop = find<QToolButton>("stop_sweep");
+  const auto preliminary = [&]() -> const QCPGraph* {
+    for (int i = 0; i < chart.graphCount(); ++i) {
+      if (chart.graph(i)->name() == u"preliminary"_s) return chart.graph(i);
+    }
+    return nullptr;
+  };
+  ASSERT_TRUE(wait_for([&] { return preliminary() != nullptr; }));
+  EXPECT_THAT(reason.text(), Says("preliminary"));
+  EXPECT_FALSE(reason.text().contains(u"Knee"_s));
+  ASSERT_TRUE(stop.isVisible());
+  QTest::mouseClick(&find<QToolButton>("stop_sweep"), Qt::LeftButton);
+  EXPECT_FALSE(stop.isVisible());
+  EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
+  ASSERT_NE(preliminary(), nullptr);
+  const int kept = preliminary()->dataCount();
+  QTest::qWait(1500);  // The stopped sweep has the time to say more.
+  ASSERT_NE(preliminary(), nullptr);
+  EXPECT_EQ(preliminary()->dataCount(), kept);
+  EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
+  const QImage drawn = chart.grab().toImage();
+  for (const QCPGraphData& point : *preliminary()->data()) {  // It is hollow.
+    const QPointF at = preliminary()->coordsToPixels(point.key, point.value);
+    EXPECT_EQ(drawn.pixelColor((at * drawn.devicePixelRatio()).toPoint()), chart.colours().base);
+  }
+}
+
+// A point that has no plan at all stands at zero.
+TEST_F(SweepViewTest, ShowsAllOfAPointThatDoesNotFit) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "pp=2; schedule=1f1b; zero=1";
+  window_.document().reset(choice);
+  window_.raise_view(u"sweeps"_s);
+  window_.start();
+  ASSERT_TRUE(has_plans());
+  auto& chart = find<Chart>("sweep_chart");
+  chart.replot();
+  const QRectF axes = chart.axisRect()->rect();
+  int crosses = 0;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    if (chart.graph(i)->name() != u"does not fit"_s) continue;
+    const double half = 0.5 * chart.graph(i)->scatterStyle().size();
+    for (const QCPGraphData& point : *chart.graph(i)->data()) {
+      const QPointF at = chart.graph(i)->coordsToPixels(point.key, point.value);
+      EXPECT_GE(axes.bottom() - at.y(), half);
+      EXPECT_TRUE(axes.contains(at));
+      ++crosses;
+    }
+  }
+  EXPECT_GT(crosses, 0);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST_F(TraceViewTest, TheTracedPlanStandsBesideTheTraceWithTheLargestDifferences
   EXPECT_LT(window.length(), 0.5 * window.limit);
   QTest::keyClick(&timeline().canvas(), Qt::Key_Backspace);
   EXPECT_TRUE(window.shows_all());
-  // Another plan is compared, too; one for other GPUs is told.
+  // Another plan is compared, too; one for other GPUs is named.
   choose(nanogpt_plan(16));
   EXPECT_EQ(tracks().timelines().size(), 1U);
   EXPECT_THAT(note(), Says("for 16 GPUs"));
@@ -124,7 +124,7 @@ TEST_F(TraceViewTest, TwoTracesStandBesideEachOtherWithTheirLargestDifferences) 
   drop({trace_file("nanogpt/before.json.gz"), trace_file("nanogpt/after.json.gz")});
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(tracks().timelines().size(), 2U);
-  EXPECT_TRUE(tracks().compares_alike());
+  EXPECT_TRUE(tracks().compares_same_origin());
   EXPECT_EQ(find<QLabel>("trace_title").text(), u"before.json.gz beside after.json.gz"_s);
   EXPECT_THAT(find<QLabel>("trace_summary").text(), Says("second: rank 0"));
   EXPECT_TRUE(column("trace_categories", 3).front().startsWith(u'−'));

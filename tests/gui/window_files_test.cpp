@@ -228,7 +228,7 @@ TEST_F(WindowFilesTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
     drop({plan, again});
     EXPECT_EQ(window_.selection().set()->plans.size(), 1U) << qPrintable(again);
     EXPECT_FALSE(window_.selection().compared());
-    EXPECT_THAT(said(), Says(u"opened once: "_s + QFileInfo(again).fileName()));
+    EXPECT_THAT(said(), Says(u"are opened once: "_s + QFileInfo(again).fileName()));
   }
   const QString other = write_plan("plans/plan.json", 0);
   drop({plan, other});
@@ -359,7 +359,7 @@ TEST_F(WindowFilesTest, TheFirstOfSeveralScenariosIsTakenAndTheOthersAreNamed) {
   drop({write("a.json", scenario_file(small_choice()).dump()),
         write("b.json", scenario_file(other).dump())});
   EXPECT_EQ(window_.document().choice(), small_choice());
-  EXPECT_THAT(said(), Says("Not shown: b.json"));
+  EXPECT_THAT(said(), Says("leaves out: b.json"));
 }
 
 // The plans of a file give way to those of the scenario, which is the one of the fields already.
@@ -381,7 +381,7 @@ TEST_F(WindowFilesTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   files.append(write("own.json", to_json(scenario).dump()));
   drop(files);
   EXPECT_EQ(window_.selection().set()->plans.size(), 3U);
-  EXPECT_THAT(said(), Says("Not shown: own.json (plan)"));
+  EXPECT_THAT(said(), Says("leaves out: own.json (plan)"));
 }
 
 TEST_F(WindowFilesTest, TwoClustersAreComparedByTheirBestPlans) {

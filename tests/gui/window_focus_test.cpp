@@ -4,10 +4,12 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QDockWidget>
+#include <QLineEdit>
 #include <QTabBar>
 #include <QTableView>
 #include <set>
 
+#include "gui/timeline/timeline_view.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -68,6 +70,24 @@ TEST_F(WindowFocusTest, TabLeavesATableAndArrowsMoveInIt) {
   }
   for (const QTableView* each : window_.findChildren<QTableView*>())
     EXPECT_FALSE(each->tabKeyNavigation()) << qPrintable(each->objectName());
+}
+
+TEST_F(WindowFocusTest, EscInALineGivesTheFocusBackToWhatItSearches) {
+  show_plans();
+  window_.raise_view(u"timeline"_s);
+  ASSERT_TRUE(is_idle());
+  QWidget& canvas = window_.findChild<TimelineView*>()->canvas();
+  ASSERT_TRUE(canvas.hasFocus());
+  QTest::keyClick(&canvas, Qt::Key_F, Qt::ControlModifier);
+  ASSERT_FALSE(canvas.hasFocus());
+  QTest::keyClicks(QApplication::focusWidget(), u"qkv"_s);
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
+  EXPECT_TRUE(canvas.hasFocus());
+  trigger("edit.filter");
+  QTest::keyClicks(QApplication::focusWidget(), u"dp>=1"_s);
+  EXPECT_EQ(find<QLineEdit>("filter").text(), u"dp>=1"_s);
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
+  EXPECT_TRUE(find<QTableView>("plans_table").hasFocus());
 }
 
 TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {

@@ -249,7 +249,7 @@ TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   EXPECT_THAT(said(), Says("Saved it."));
 }
 
-// Each command has one, no two pictures are alike, and they take the colours of the theme.
+// Each command has one, no two pictures are equal, and they take the colours of the theme.
 TEST_F(WindowFrameTest, CommandsHaveIcons) {
   const auto picture = [](const QIcon& icon) { return icon.pixmap(32).toImage(); };
   for (const QAction* each : window_.actions().actions()) {
@@ -313,6 +313,17 @@ TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
   trigger("view.close_messages");
   bar.say(u"0"_s, Tone::Notice, u"Short."_s);
   EXPECT_EQ(bar.height(), height);
+}
+
+TEST_F(WindowFrameTest, ACommandThatCanDoNothingSaysWhy) {
+  const auto reason = [this](const char* id) {
+    const QAction* action = window_.actions().find(to_qstring(id));
+    return action->isEnabled() ? QString() : action->toolTip();
+  };
+  EXPECT_THAT(reason("file.stop_reading"), Says("No file is being read"));
+  EXPECT_THAT(reason("edit.copy_tsv"), Says("no plan that could be copied"));
+  show_plans();
+  EXPECT_EQ(reason("edit.copy_tsv"), QString());
 }
 
 TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {

@@ -57,7 +57,7 @@ TYPED_TEST(LetterSize, ScalesThePictureAndTheMouse) {
   const QImage picture = usual.viewport()->grab().toImage();
   const QImage enlarged = larger.viewport()->grab().toImage();
   std::set<QString> tips;
-  int places = 0, alike = 0, other_tips = 0;
+  int places = 0, equal = 0, other_tips = 0;
   for (int y = 4; y < kUsualSize.height(); y += 10) {
     for (int x = 4; x < kUsualSize.width(); x += 10) {
       const QPoint at(x, y), there = (QPointF(at) * kLarger).toPoint();
@@ -68,14 +68,14 @@ TYPED_TEST(LetterSize, ScalesThePictureAndTheMouse) {
       if (is_inside && tip != tool_tip_at(*larger.viewport(), there)) ++other_tips;
       tips.insert(tip);
       ++places;
-      alike += picture.pixel(at) == enlarged.pixel(there) ? 1 : 0;
+      equal += picture.pixel(at) == enlarged.pixel(there) ? 1 : 0;
     }
   }
   EXPECT_GT(tips.size(), 10U);
   // A few places lie so near to an edge that the rounding of pixels decides, as it does for the
   // edges of letters and lines in the picture.
   EXPECT_LT(other_tips, 0.01 * places);
-  EXPECT_GT(alike, 0.8 * places);
+  EXPECT_GT(equal, 0.8 * places);
 }
 
 // A change of the desktop's letters reaches a view that stands already.

@@ -233,7 +233,7 @@ TEST_F(NavigableViewTest, NothingMovesWithoutContent) {
   EXPECT_EQ(colours_in(paper()), 1U);
 }
 
-// A map begins unzoomed with its corner, zooms both axes alike, and is dragged.
+// A map begins unzoomed with its corner, zooms both axes equally, and is dragged.
 TEST(NavigableMap, ZoomsBothAxesAndIsDragged) {
   Boxes map(true);
   QWidget& paper = *map.viewport();

@@ -22,7 +22,7 @@ TEST(TimelineDifference, OfATimelineAndItselfIsNone) {
     EXPECT_EQ(difference.unmatched(side), 0U);
     for (std::uint32_t i = 0; i < timeline.spans.size(); ++i) {
       EXPECT_EQ(difference.counterpart(side, i), i);
-      EXPECT_EQ(difference.role(side, i), Role::Alike);
+      EXPECT_EQ(difference.role(side, i), Role::Unchanged);
     }
   }
   EXPECT_TRUE(difference_table(difference, {u"a"_s, u"b"_s}, 20).rows.empty());
@@ -74,10 +74,10 @@ TEST(TimelineDifference, HasARoleForEachSizeOfChange) {
   const auto role = [](double second) { return role_of_change(Seconds(1.0), Seconds(second)); };
   EXPECT_EQ(role(0.7), Role::MuchShorter);
   EXPECT_EQ(role(0.9), Role::Shorter);
-  EXPECT_EQ(role(1.04), Role::Alike);
+  EXPECT_EQ(role(1.04), Role::Unchanged);
   EXPECT_EQ(role(1.1), Role::Longer);
   EXPECT_EQ(role(1.5), Role::MuchLonger);
-  EXPECT_EQ(role_of_change(Seconds(0.0), Seconds(0.0)), Role::Alike);
+  EXPECT_EQ(role_of_change(Seconds(0.0), Seconds(0.0)), Role::Unchanged);
 }
 
 TEST_F(TimelineViewTest, DifferencesAreColouredAndListed) {
@@ -94,10 +94,15 @@ TEST_F(TimelineViewTest, DifferencesAreColouredAndListed) {
   for (const LegendEntry& entry : canvas().scene().legend) legend.insert(entry.text);
   EXPECT_TRUE(legend.contains(u"5 to 20 % longer"_s));
   EXPECT_FALSE(legend.contains(u"forward"_s));
-  // A click on a line goes to its op.
-  const QRect line = table.visualItemRect(table.item(0, 0));
-  QTest::mouseClick(table.viewport(), Qt::LeftButton, {}, line.center());
-  EXPECT_EQ(to_qstring(tracks().span(selected()).name), table.item(0, 0)->text());
+  // A click on a line goes to its op, in the phase that the line is of.
+  for (int row = 0; row < table.rowCount(); ++row) {
+    table.scrollToItem(table.item(row, 0));
+    const QRect line = table.visualItemRect(table.item(row, 0));
+    QTest::mouseClick(table.viewport(), Qt::LeftButton, {}, line.center());
+    const Span& span = tracks().span(selected());
+    EXPECT_EQ(to_qstring(span.name), table.item(row, 0)->text());
+    EXPECT_EQ(to_qstring(name_of(span.phase)).replace(u'_', u' '), table.item(row, 5)->text());
+  }
   QTest::mouseClick(&toggle, Qt::LeftButton);
   EXPECT_FALSE(table.isVisible());
   EXPECT_EQ(canvas().scene().legend.front().text, u"forward"_s);

@@ -186,6 +186,20 @@ TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
   EXPECT_EQ(canvas().scene().matches.count(), 0U);
 }
 
+// A line of which a part cannot be read finds nothing and filters as before.
+TEST_F(TimelineViewTest, TakesOnlyLinesThatItCanRead) {
+  view_.filter(u"kind=gemm"_s);
+  const std::size_t filtered = tracks().shown_spans();
+  ASSERT_LT(filtered, tracks().all_spans());
+  view_.filter(u"kind=gemm, phase=forward, layer=x"_s);
+  EXPECT_EQ(tracks().shown_spans(), filtered);
+  view_.find(u"qkv"_s);
+  ASSERT_GT(canvas().scene().matches.count(), 0U);
+  view_.find(u"qkv layer=x"_s);
+  EXPECT_EQ(canvas().scene().matches.count(), 0U);
+  EXPECT_EQ(view_.findChild<QLabel*>(u"match_label"_s)->text(), QString());
+}
+
 TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
   const SpanRef span = tracks().ref(tracks().tracks()[1], 0);
   const QString kind = to_qstring(name_of(tracks().span(span).kind));

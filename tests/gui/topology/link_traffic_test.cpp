@@ -99,7 +99,7 @@ TEST(LinkTraffic, OfAnAllReduceInsideANodeIsTheRings) {
 
 // A gradient all-reduce of 4 nodes of 8 leaves each node once through each of its NICs, which
 // carries 1/8 of the bytes of a member.
-TEST(LinkTraffic, OfAnAllReduceAcrossNodesUsesEveryNicAlike) {
+TEST(LinkTraffic, OfAnAllReduceAcrossNodesUsesEveryNicEqually) {
   Plan plan;
   plan.dp = 32;
   const ClusterMap map(load_cluster("dgx-h100"), 32);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <QFontMetricsF>
 #include <QSignalSpy>
 #include <QSlider>
 #include <QToolButton>
@@ -385,6 +386,20 @@ TEST_F(TopologyViewTest, ReportsAPlanThatTheClusterCannotHold) {
                                                        small_step().scenario.plan, nullptr));
   EXPECT_EQ(problems.size(), 2);
   EXPECT_TRUE(problems.back()[0].toString().isEmpty());
+}
+
+// Numbers of six digits in a low map, too.
+TEST(TopologyPainter, TurnedNumbersFitOrAreLeftOut) {
+  for (const char* number : {"7", "512", "1024", "16383", "131071"}) {
+    for (double height = 6.0; height < 60.0; height += 2.0) {
+      const auto font = upright_font(to_qstring(number), height);
+      if (font) {
+        EXPECT_LE(QFontMetricsF(*font).horizontalAdvance(to_qstring(number)), height);
+      }
+    }
+    EXPECT_TRUE(upright_font(to_qstring(number), 60.0)) << number;
+  }
+  EXPECT_FALSE(upright_font(u"131071"_s, 16.0));
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// The plot of plans with the boxes that choose its axes.
+#pragma once
+
+#include <QWidget>
+
+class QComboBox;
+class QSettings;
+
+namespace shardwright::gui {
+
+class EmptyState;
+class PlanScatter;
+
+class ScatterPane : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit ScatterPane(QWidget* parent = nullptr);
+
+  PlanScatter& scatter() const { return *scatter_; }
+  // The plot, or the reason why it shows nothing.
+  EmptyState& points() const { return *points_; }
+  // "Memory (GB) against Step (s)".
+  QString title() const;
+
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
+ private:
+  // `figure` is the first choice. Names are offered for the colour alone.
+  QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
+  void apply_axes();
+
+  PlanScatter* scatter_;
+  EmptyState* points_;
+  QComboBox *x_, *y_, *colour_;
+};
+
+}  // namespace shardwright::gui
