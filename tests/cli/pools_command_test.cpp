@@ -198,7 +198,7 @@ TEST(PoolsCommand, PlanForecastsTheRunsOfItsPlansAndComparesAGivenPlan) {
   const json forecast = json_of("forecast --tokens 1B --runs 20 --plan " + best);
   EXPECT_EQ(found["runs"][0]["days"], forecast["days"]);
   const json simulated = json_of("simulate --plan " + plan);
-  EXPECT_EQ(found["compared"]["step_s"], simulated["step_s"]);
+  EXPECT_NEAR(found["compared"]["step_s"].get<double>(), simulated["step_s"].get<double>(), 1e-9);
   EXPECT_EQ(found["compared"]["pools"], (json{"new", "old"}));
   EXPECT_GT(found["faster_than_compared"].get<int>(), 0);
   // The second pool alone, and more accelerators than the plan has.
@@ -208,7 +208,8 @@ TEST(PoolsCommand, PlanForecastsTheRunsOfItsPlansAndComparesAGivenPlan) {
   old["plan"]["stage_pools"] = {"old"};
   const std::string other = folder.write("old.json", old.dump());
   const json beside = json_of("plan --gpus 16 --compare " + other);
-  EXPECT_EQ(beside["compared"]["step_s"], json_of("simulate --plan " + other)["step_s"]);
+  EXPECT_NEAR(beside["compared"]["step_s"].get<double>(),
+              json_of("simulate --plan " + other)["step_s"].get<double>(), 1e-9);
   EXPECT_EQ(beside["compared"]["pools"], json{"old"});
   expect_refused("plan --gpus 8 --compare " + plan, {"--gpus", "at least 16"});
 }
@@ -268,7 +269,8 @@ TEST(PoolsCommand, SweepTakesPlansOnPools) {
   json plan = mixed_plan();
   const std::string file = folder.write("plan.json", plan.dump());
   const json batches = json_of("sweep global-batch --values 16,32 --plan " + file);
-  EXPECT_EQ(batches["points"][1]["best"]["step_s"], json_of("simulate --plan " + file)["step_s"]);
+  EXPECT_NEAR(batches["points"][1]["best"]["step_s"].get<double>(),
+              json_of("simulate --plan " + file)["step_s"].get<double>(), 1e-9);
   const json nics = json_of("sweep scale-out-bandwidth --values 25,50 --plan " + file);
   const double before = nics["points"][0]["best"]["step_s"];
   EXPECT_LE(nics["points"][1]["best"]["step_s"].get<double>(), before);
@@ -277,7 +279,7 @@ TEST(PoolsCommand, SweepTakesPlansOnPools) {
                                          folder.write("full.json", plan.dump()));
   EXPECT_EQ(full.exit_code, 4);
   EXPECT_THAT(json::parse(full.output)["points"][0]["why_not"].get<std::string>(),
-              HasSubstr("of 5.0 GB"));
+              HasSubstr("of 5 GB"));
   const std::string study = folder.write(
       "study.json", json{{"model", "llama3-8b"},
                          {"cluster", folder.write("mixed.json", mixed_cluster().dump())},
@@ -330,7 +332,8 @@ TEST(PoolsCommand, TuneSimulatesTrialsOnPools) {
     cluster["pools"][0][part] = cluster[part];
   const json pools = json_of("tune " + folder.write("pools.json", plan.dump()) + tune + "32");
   const json expected = json_of("tune " + folder.write("one.json", one.dump()) + tune + "32");
-  for (const char* figure : {"days", "gpu_hours", "spare_gpu_hours", "cost_usd", "workers"})
+  // The errors of predictions are known on one pool only, so that percentiles differ.
+  for (const char* figure : {"undisturbed_days", "days_in_full", "spare_nodes", "workers"})
     EXPECT_EQ(pools[figure], expected[figure]) << figure;
 }
 
@@ -350,8 +353,14 @@ TEST(PoolsCommand, APercentageOfMemoryIsThatOfEachPool) {
   const ScratchFolder folder;
   const json found = json_of("plan --max-memory 50% --fix schedule=1f1b" + kJob +
                              folder.write("mixed.json", mixed_cluster().dump()));
-  for (const json& pool : found["pools"]) {
-    EXPECT_EQ(pool["limit_bytes"], 40e9) << pool["pool"];
+  const json cluster = mixed_cluster();
+  const std::vector<json> memories = {
+      cluster["accelerator"]["memory"]["capacity_bytes"],
+      cluster["pools"][0]["accelerator"]["memory"]["capacity_bytes"]};
+  for (std::size_t pool = 0; pool < memories.size(); ++pool) {
+    const double all = memories[pool].is_object() ? memories[pool]["value"].get<double>()
+                                                  : memories[pool].get<double>();
+    EXPECT_DOUBLE_EQ(found["pools"][pool]["limit_bytes"].get<double>(), 0.5 * all);
   }
 }
 
