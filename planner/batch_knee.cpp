@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
+#include "planner/placements.hpp"
 #include "planner/plan_evaluation.hpp"
 
 namespace shardwright::planner {
@@ -30,8 +32,10 @@ std::int64_t largest_batch(const PlanRequest& request) {
   return std::max<std::int64_t>({1, static_cast<std::int64_t>(sequences), request.gpus / 64});
 }
 
-// The largest power of two up to `most` whose steps are short enough to be simulated.
+// The largest power of two up to `most` whose steps are short enough to be simulated. On several
+// pools it is `most`, and each search leaves out the plans whose steps are too long.
 std::int64_t largest_simulated(PlanRequest trial, std::int64_t most) {
+  if (!trial.cluster.pools.empty()) return most;
   const auto fits = [](const Evaluation& of_cut) { return !of_cut.plans.empty(); };
   auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
   for (; batch > 1; batch /= 2) {
@@ -58,7 +62,7 @@ std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_
   std::vector<std::int64_t> batches;
   if (!constraints.fixed.empty() && constraints.fixed.front().range == ConstraintRange::None)
     batches = constraints.fixed.front().values;
-  if (batches.empty()) batches = even_batches(static_cast<double>(most), request.gpus);
+  if (batches.empty()) batches = even_batches(static_cast<double>(most), request);
   std::erase_if(batches, [&](std::int64_t batch) {
     Plan plan;
     plan.global_batch = batch;
@@ -80,6 +84,10 @@ BatchRate* knee_of(std::vector<BatchRate>& rates) {
   return knee == rates.rend() ? nullptr : &*knee;
 }
 
+std::int64_t odd_part(std::int64_t number) {
+  return number >> std::countr_zero(static_cast<std::uint64_t>(number));
+}
+
 // True if the last two batches are below the knee. Smaller ones run no faster: of two neighbours
 // one is a power of two, and the other one may be such a power times the odd part.
 bool is_below_knee(std::vector<BatchRate>& rates) {
@@ -89,10 +97,14 @@ bool is_below_knee(std::vector<BatchRate>& rates) {
 
 }  // namespace
 
-std::vector<std::int64_t> even_batches(double most, std::int64_t gpus) {
+std::vector<std::int64_t> even_batches(double most, const PlanRequest& request) {
+  std::set<std::int64_t> odd_parts = {1, odd_part(request.gpus)};
+  if (!request.cluster.pools.empty()) {
+    for (const std::string& pool : names_of_pools(request.cluster))
+      odd_parts.insert(odd_part(pool_size(request.cluster, pool, request.gpus)));
+  }
   std::set<std::int64_t> batches;
-  const std::int64_t odd = gpus >> std::countr_zero(static_cast<std::uint64_t>(gpus));
-  for (const std::int64_t least : {std::int64_t{1}, odd}) {
+  for (const std::int64_t least : odd_parts) {
     for (std::int64_t batch = least; static_cast<double>(batch) <= most; batch *= 2)
       batches.insert(batch);
   }

@@ -224,7 +224,7 @@ Bytes available_memory(const PlanRequest& request) {
 }
 
 Bytes whole_memory(const PlanRequest& request) {
-  const Bytes device = request.cluster.accelerator.memory;
+  const Bytes device = request.cluster.accelerator.memory * request.max_memory_ratio;
   return request.max_memory > Bytes() ? std::min(request.max_memory, device) : device;
 }
 

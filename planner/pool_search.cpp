@@ -13,16 +13,15 @@
 #include "core/spec/pools.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/placed_plans.hpp"
+#include "planner/placed_space.hpp"
 #include "planner/plan_evaluation.hpp"
-#include "sim/cost/placement.hpp"
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-// Spaces of more placements, or of more plans, are not evaluated whole.
+// Spaces of more placements are not evaluated whole.
 constexpr std::size_t kMostPlacements = 400;
-constexpr std::int64_t kMostCounted = 400'000;
 // The number of plans whose splits are improved where not all of them are evaluated: the best of
 // each placement, and the best of all.
 constexpr std::size_t kImprovedOfPlacement = 8, kImproved = 64;
@@ -48,92 +47,11 @@ struct PlacedPlan {
 
 struct PlacedEvaluation {
   Evaluation counts;
-  std::int64_t evaluated = 0;
+  // All plans that fit, and those that are faster than the compared one.
+  std::int64_t evaluated = 0, faster = 0;
   // Of each plan the split with the least score.
   std::vector<PlacedPlan> plans;
 };
-
-// The plans of a placement differ from those of a cluster of one pool in their splits.
-SearchLimits limits_on(const PlacedPools& placed, SearchLimits limits) {
-  limits.layer_splits = {LayerSplit::FrontHeavy};
-  if (limits.max_tp > 0) return limits;
-  limits.max_tp = sim::domain_size(placed.pools.front());
-  for (const ClusterSpec& pool : placed.pools)
-    limits.max_tp = std::min(limits.max_tp, sim::domain_size(pool));
-  return limits;
-}
-
-// A placement with the cuts of its plans.
-struct PlacedSpace {
-  PlacedPools placed;
-  SearchLimits limits;
-  std::vector<Plan> cuts;
-
-  SpaceRequest space(const PlanRequest& request, std::int64_t gpus) const {
-    return {request.model,   placed.pools.front(), request.stack, gpus,  request.global_batch,
-            request.seq_len, request.precision,    request.lora,  limits};
-  }
-
-  void for_each_shape(const PlanRequest& request, const Plan& cut,
-                      const std::function<void(const Plan&)>& visit) const {
-    const Placement& placement = placed.placement;
-    for_each_plan_of_depth(space(request, placement.world_size()), cut, placement.stages(),
-                           [&](Plan plan) {
-                             plan.stage_pools = placement.stage_pools;
-                             visit(plan);
-                           });
-  }
-};
-
-PlacedSpace space_on(const PlanRequest& request, const Placement& placement) {
-  PlacedSpace space{placed_pools(request, placement), {}, {}};
-  space.limits = limits_on(space.placed, request.limits);
-  space.cuts = layer_cuts(space.space(request, placement.stage_ranks));
-  std::erase_if(space.cuts,
-                [&](const Plan& cut) { return placement.stage_ranks % (cut.tp * cut.cp) != 0; });
-  return space;
-}
-
-std::vector<PlacedSpace> spaces_on(const PlanRequest& request,
-                                   const std::vector<Placement>& placements) {
-  std::vector<PlacedSpace> spaces;
-  for (const Placement& placement : placements) spaces.push_back(space_on(request, placement));
-  return spaces;
-}
-
-// The first rule that the plan breaks however its layers are split; the stack may run other splits.
-std::optional<PlanRule> broken_rule(const PlanRequest& request, const Plan& plan, bool any_split) {
-  return first_broken_rule(request.model, request.cluster, plan, plan.world_size(),
-                           any_split ? nullptr : restricting_stack(request));
-}
-
-// Some split that breaks no rule on splits; empty where none does.
-std::vector<std::int64_t> any_split(std::int64_t layers, std::int64_t chunks) {
-  if (count_splits(layers, chunks) == 0) return {};
-  std::vector<std::int64_t> split(static_cast<std::size_t>(chunks), 1);
-  split.front() = 0;
-  split.back() = layers - (chunks - 2);
-  return split;
-}
-
-// True if there are at most `most` plans, each split counted.
-bool is_small(const PlanRequest& request, const std::vector<PlacedSpace>& spaces,
-              std::int64_t most) {
-  std::int64_t plans = 0, counted = 0;
-  const auto is_large = [&] { return plans > most || counted > kMostCounted; };
-  for (const PlacedSpace& space : spaces) {
-    for (const Plan& cut : space.cuts) {
-      if (is_large()) return false;
-      space.for_each_shape(request, cut, [&](Plan plan) {
-        ++counted;
-        plan.stage_layers = any_split(request.model.layers, plan.chunks());
-        if (is_large() || plan.stage_layers.empty() || broken_rule(request, plan, true)) return;
-        plans += count_splits(request.model.layers, plan.chunks());
-      });
-    }
-  }
-  return !is_large();
-}
 
 // The evaluation of one cut on one placement.
 class PlacedCutEvaluation {
@@ -165,7 +83,7 @@ class PlacedCutEvaluation {
   void look_at(Plan plan) {
     plan.stage_layers = any_split(request_.model.layers, plan.chunks());
     const auto rule = plan.stage_layers.empty() ? std::optional(PlanRule::Layers)
-                                                : broken_rule(request_, plan, true);
+                                                : rule_broken_by(request_, plan, true);
     if (rule) return reject(*rule);
     const std::optional<std::size_t> constraint =
         first_broken_constraint(request_.constraints, plan);
@@ -196,15 +114,16 @@ class PlacedCutEvaluation {
   }
 
   void with_split(Plan& plan, bool moves_layers) {
-    if (const auto rule = broken_rule(request_, plan, false)) return reject(*rule);
+    if (const auto rule = rule_broken_by(request_, plan, false)) return reject(*rule);
     ++result_.counts.space;
     next_.look = moves_layers ? cut_->make_fit(plan, loads_) : cut_->look_at(plan);
-    const bool fits = next_.look.fits && (!moves_layers || !broken_rule(request_, plan, false));
+    const bool fits = next_.look.fits && (!moves_layers || !rule_broken_by(request_, plan, false));
     if (!fits) {
       ++result_.counts.too_large;
       return;
     }
     ++result_.evaluated;
+    if (next_.look.analytic < request_.compared_time) ++result_.faster;
     if (best_ && !next_.look.better_than(best_->look)) return;
     next_.layers = plan.stage_layers;
     best_ = next_;
@@ -251,6 +170,7 @@ class PlacedSearch {
     for (PlacedEvaluation& each : results) {
       evaluation_.counts.add(each.counts);
       evaluation_.evaluated += each.evaluated;
+      evaluation_.faster += each.faster;
       std::ranges::move(each.plans, std::back_inserter(evaluation_.plans));
     }
     sort();
@@ -260,6 +180,7 @@ class PlacedSearch {
   // Best first.
   const std::vector<PlacedPlan>& plans() const { return evaluation_.plans; }
   const PlacementSearch& placements() const { return counts_; }
+  std::int64_t faster_than_compared() const { return evaluation_.faster; }
 
   SearchCounts counts(std::int64_t simulated) const {
     SearchCounts counts = counts_of(request_, evaluation_.counts, simulated);
@@ -354,12 +275,9 @@ class PoolSearch {
         placed_(request_, caches_, kWholeSpace) {}
 
   SearchResult run() {
+    if (request_.compared_time) result_.faster_than_compared = 0;
     for (const std::string& pool : names_of_pools(request_.cluster)) search_alone(pool);
-    placed_.evaluate();
-    const std::int64_t simulated = simulate_placed();
-    add(placed_.counts(simulated));
-    result_.placed = placed_.placements();
-    result_.placed->best = std::move(best_placed_);
+    if (!request_.validated_only) search_placed();
     result_.partial = request_.stop.stop_requested();
     list_best();
     if (result_.plans.empty() && !result_.partial && request_.advice) explain();
@@ -384,13 +302,31 @@ class PoolSearch {
     if (multiplies(own)) {
       SearchResult found = search(own);
       add(found.counts);
-      for (PlanCandidate& each : found.plans) {
-        each.plan.stage_pools.assign(static_cast<std::size_t>(each.plan.pp), pool);
-        candidates_.push_back(std::move(each));
-      }
+      if (found.faster_than_compared) *result_.faster_than_compared += *found.faster_than_compared;
+      if (found.best_validated) keep_validated(on_pool(*std::move(found.best_validated), pool));
+      for (PlanCandidate& each : found.plans) candidates_.push_back(on_pool(std::move(each), pool));
       if (!found.plans.empty()) alone.best = candidates_[candidates_.size() - found.plans.size()];
     }
     result_.pools.push_back(std::move(alone));
+  }
+
+  static PlanCandidate on_pool(PlanCandidate candidate, const std::string& pool) {
+    candidate.plan.stage_pools.assign(static_cast<std::size_t>(candidate.plan.pp), pool);
+    return candidate;
+  }
+
+  void keep_validated(PlanCandidate candidate) {
+    std::optional<PlanCandidate>& best = result_.best_validated;
+    if (!best || candidate.score < best->score) best = std::move(candidate);
+  }
+
+  void search_placed() {
+    placed_.evaluate();
+    const std::int64_t simulated = simulate_placed();
+    add(placed_.counts(simulated));
+    if (request_.compared_time) *result_.faster_than_compared += placed_.faster_than_compared();
+    result_.placed = placed_.placements();
+    result_.placed->best = std::move(best_placed_);
   }
 
   // Returns the number of plans that were simulated. The best one always is.
@@ -426,6 +362,7 @@ class PoolSearch {
       simulated[i] = rated(scenario, *std::move(result), request_.objective);
       simulated[i]->analytic = batch[i].look.analytic;
       simulated[i]->bound = batch[i].look.bound;
+      simulated[i]->validated = !request_.validated_on;
     });
     for (std::optional<PlanCandidate>& each : simulated) {
       if (!each) continue;
@@ -450,9 +387,12 @@ class PoolSearch {
   }
 
   void list_best() {
+    for (const PlanCandidate& each : candidates_)
+      if (each.validated) keep_validated(each);
     result_.plans = listed();
     if (std::ssize(result_.plans) > request_.top)
       result_.plans.resize(static_cast<std::size_t>(request_.top));
+    if (result_.plans.empty() || result_.plans.front().validated) result_.best_validated.reset();
   }
 
   // By the pool whose accelerators have the most memory together.
@@ -464,10 +404,11 @@ class PoolSearch {
     std::vector<std::string> pools = names_of_pools(request_.cluster);
     std::erase_if(pools,
                   [this](const std::string& pool) { return !multiplies(request_for(pool)); });
-    result_.infeasible_pool = *std::ranges::max_element(pools, {}, memory);
-    PlanRequest own = request_for(result_.infeasible_pool);
+    const std::string most = *std::ranges::max_element(pools, {}, memory);
+    PlanRequest own = request_for(most);
     own.advice = true;
     result_.infeasible = search(own).infeasible;
+    if (result_.infeasible) result_.infeasible->pool = most;
   }
 
   void add(const SearchCounts& more) {
@@ -505,7 +446,9 @@ PlanRequest request_on_pool(const PlanRequest& request, const std::string& pool)
   own.layouts = 0;
   own.progress = nullptr;
   own.found = nullptr;
-  own.validated = nullptr;
+  own.compared.reset();
+  own.validated = request.validated_on ? request.validated_on(own.cluster) : nullptr;
+  own.validated_on = nullptr;
   return own;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/open_fields.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/step/simulate.hpp"
@@ -19,7 +20,10 @@ namespace {
 // stack.
 SearchLimits limits_of_executor(const Scenario& scenario) {
   SearchLimits limits;
-  limits.max_tp = std::min(scenario.model.attention.kv_heads, sim::domain_size(scenario.cluster));
+  for (const std::string& pool : names_of_pools(scenario.cluster))
+    limits.max_tp =
+        std::max(limits.max_tp, sim::domain_size(*pool_cluster(scenario.cluster, pool)));
+  limits.max_tp = std::min(scenario.model.attention.kv_heads, limits.max_tp);
   limits.max_cp = 1;
   limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
   limits.partial_recompute = false;
@@ -39,6 +43,7 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
   request.lora = scenario.plan.lora;
   request.limits = limits_of_executor(scenario);
   request.top = 1;
+  request.takes_pools = true;
   request.front = request.advice = false;
   request.stop = std::move(stop);
   return request;

@@ -21,7 +21,8 @@ struct Replanned {
 
 // Returns the fastest plan for `most_ranks` ranks, or for the largest smaller number that has one,
 // with the model, cluster, stack, precision, batch and sequences of `scenario`, so that the run
-// takes the same steps on the same data. Considers the plans that our executor runs
+// takes the same steps on the same data. On a cluster of several pools, `most_ranks` are at most
+// those of all of them (pool_counts.hpp). Considers the plans that our executor runs
 // (docs/executor.md). Returns nothing if no number of ranks has a plan, or `stop` was requested.
 // Throws InputError for less than one rank.
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,

@@ -115,12 +115,11 @@ void check_cluster(const PlanRequest& request, ProblemList& problems) {
   }
 }
 
-// The requests that take no pools, and what is not known of plans on several.
 void check_pools(const PlanRequest& request, ProblemList& problems) {
   const ClusterSpec& cluster = request.cluster;
   if (!request.takes_pools) {
     problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
-                 "a cluster of one pool: only `shardwright plan` places stages on pools");
+                 "a cluster of one pool: here stages are not placed on several");
     return;
   }
   // The orders of the pools, all of which are tried, grow as their factorial.
@@ -134,14 +133,6 @@ void check_pools(const PlanRequest& request, ProblemList& problems) {
   if (request.gpus > accelerators)
     problems.add("gpus", fmt::format("{}", request.gpus),
                  fmt::format("at most the {} accelerators of the pools", accelerators));
-  if (request.global_batch == 0)
-    problems.add("global_batch", "auto", "a number of sequences, on a cluster of several pools");
-  if (request.validated_only)
-    problems.add("trusted", "a cluster of several pools",
-                 "a cluster of one pool: no published run used several");
-  if (request.compared)
-    problems.add("compare", "a cluster of several pools",
-                 "a cluster of one pool: plans on pools are not compared");
 }
 
 void check_price(const PlanRequest& request, const ClusterSpec& pool, ProblemList& problems) {

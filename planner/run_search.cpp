@@ -29,24 +29,24 @@ void add_outside(std::vector<std::string>& lines, const char* law, const char* w
 }
 
 // Fewer sequences than a 64th of the GPUs leave most of the machine idle.
-std::vector<std::int64_t> batches_up_to(double most, std::int64_t gpus) {
-  std::vector<std::int64_t> batches = even_batches(most, gpus);
-  std::erase_if(batches, [&](std::int64_t batch) { return batch < gpus / 64; });
+std::vector<std::int64_t> batches_up_to(double most, const PlanRequest& request) {
+  std::vector<std::int64_t> batches = even_batches(most, request);
+  std::erase_if(batches, [&](std::int64_t batch) { return batch < request.gpus / 64; });
   return batches;
 }
 
 // Batches that keep every GPU at work, up to the largest one of a knee or what the critical batch
 // allows. If that is too small for the machine, those up to a sequence a GPU come nearest.
-std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64_t gpus) {
-  const PlanRequest& plan = request.plan;
+// `plan`: the request's, with a choice's number of GPUs.
+std::vector<std::int64_t> batches_of(const RunSearchRequest& request, const PlanRequest& plan) {
   if (plan.global_batch > 0) return {plan.global_batch};
   const auto seq_len = static_cast<double>(plan.seq_len);
   double most = std::max(kDefaultLargestBatchTokens, 2.0 * request.need.critical) / seq_len;
   if (request.need.critical > 0.0)
     most = std::min(most, kMostOfCritical * request.need.critical / seq_len);
   if (plan.max_global_batch > 0) most = static_cast<double>(plan.max_global_batch);
-  const std::vector<std::int64_t> batches = batches_up_to(most, gpus);
-  return batches.empty() ? batches_up_to(static_cast<double>(2 * gpus - 1), gpus) : batches;
+  const std::vector<std::int64_t> batches = batches_up_to(most, plan);
+  return batches.empty() ? batches_up_to(static_cast<double>(2 * plan.gpus - 1), plan) : batches;
 }
 
 ForecastRequest run_of(const RunSearchRequest& request, const RunChoice& choice) {
@@ -229,7 +229,8 @@ RunSearch search_runs(const RunSearchRequest& request,
   trial.layer_costs = std::make_shared<LayerCostCache>();
   for (const std::int64_t gpus : request.gpus) {
     trial.gpus = gpus;
-    for (const std::int64_t batch : batches_of(request, gpus)) {
+    trial.global_batch = request.plan.global_batch;
+    for (const std::int64_t batch : batches_of(request, trial)) {
       trial.global_batch = batch;
       SearchResult plans = search(trial);
       if (trial.stop.stop_requested()) {

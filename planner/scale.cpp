@@ -100,20 +100,21 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-ScalePoint point_of(std::int64_t gpus, SearchResult found) {
+ScalePoint point_of(const PlanRequest& request, SearchResult found) {
   ScalePoint point;
-  point.gpus = gpus;
+  point.gpus = request.gpus;
+  point.cluster = request.cluster;
   point.counts = std::move(found.counts);
   if (!found.plans.empty()) point.best = std::move(found.plans.front());
   return point;
 }
 
 // The result of a search that was stopped while it looked for the batch, on the largest machine.
-ScaleResult stopped_at(std::int64_t gpus, SearchResult found,
+ScaleResult stopped_at(const PlanRequest& request, SearchResult found,
                        std::chrono::steady_clock::time_point start) {
   ScaleResult result;
   result.partial = true;
-  result.points.push_back(point_of(gpus, std::move(found)));
+  result.points.push_back(point_of(request, std::move(found)));
   rate_points(result.points);
   result.wall_s = seconds_since(start);
   return result;
@@ -131,26 +132,32 @@ std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last) {
 }
 
 ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes,
-                  const std::function<void(const ScalePoint&)>& found) {
+                  const std::function<void(const ScalePoint&)>& found,
+                  const std::function<ClusterSpec(std::int64_t)>& machine) {
   const auto start = std::chrono::steady_clock::now();
   ScaleResult result;
   PlanRequest each = request;
   each.top = 1;
   each.front = false;
-  if (!each.layer_costs) each.layer_costs = std::make_shared<LayerCostCache>();
+  // Machines of several pools may have other accelerators at another size.
+  if (!each.layer_costs && !machine) each.layer_costs = std::make_shared<LayerCostCache>();
+  const auto enlarge = [&](std::int64_t gpus) {
+    each.gpus = gpus;
+    if (machine) each.cluster = machine(gpus);
+  };
   if (each.global_batch == 0 && !sizes.empty()) {
-    each.gpus = sizes.back();
+    enlarge(sizes.back());
     KneeBatch knee = throughput_knee(each);
     each.global_batch = knee.batch;
-    if (knee.stopped) return stopped_at(sizes.back(), std::move(*knee.stopped), start);
+    if (knee.stopped) return stopped_at(each, std::move(*knee.stopped), start);
   }
   for (const std::int64_t gpus : sizes) {
-    each.gpus = gpus;
+    enlarge(gpus);
     each.advice = gpus == sizes.back() && !any_fits(result.points);
     SearchResult searched = search(each);
     result.infeasible = std::move(searched.infeasible);
     result.partial = result.partial || searched.partial;
-    result.points.push_back(point_of(gpus, std::move(searched)));
+    result.points.push_back(point_of(each, std::move(searched)));
     if (result.partial) break;
     if (found) found(result.points.back());
   }

@@ -20,6 +20,8 @@ struct ScalePoint {
   double efficiency = 0.0;
   // True if no smaller size is as fast.
   bool on_front = false;
+  // The machine of this size.
+  ClusterSpec cluster;
 };
 
 // The part of the step that grows most from the smallest size to the one beyond the knee.
@@ -76,8 +78,11 @@ std::vector<std::int64_t> machine_sizes(std::int64_t first, std::int64_t last);
 // Searches each size in turn, in place of `request.gpus`. A global batch of 0 becomes the knee of
 // the largest size, so that all sizes train the same batch. Computes no Pareto front. `found`
 // receives each point when its search has ended, before it is rated against the others; a point
-// whose search was stopped is not passed on.
+// whose search was stopped is not passed on. `machine` returns the cluster of a size, which has as
+// many accelerators; if it is empty, that is the request's at each size. On several pools a size is
+// the most accelerators that a plan may use.
 ScaleResult scale(const PlanRequest& request, const std::vector<std::int64_t>& sizes,
-                  const std::function<void(const ScalePoint&)>& found = {});
+                  const std::function<void(const ScalePoint&)>& found = {},
+                  const std::function<ClusterSpec(std::int64_t)>& machine = {});
 
 }  // namespace shardwright::planner

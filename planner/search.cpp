@@ -22,6 +22,7 @@
 #include "planner/plan_evaluation.hpp"
 #include "planner/pool_search.hpp"
 #include "planner/request_check.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
@@ -201,8 +202,8 @@ class Search {
   }
 
   void count_faster(SearchResult& result) const {
-    if (!request_.compared) return;
-    const double compared = closed_forms(request_, *request_.compared).analytic.value();
+    if (!request_.compared_time) return;
+    const double compared = request_.compared_time->value();
     result.faster_than_compared =
         std::count_if(evaluation_.plans.begin(), evaluation_.plans.end(),
                       [&](const EvaluatedPlan& plan) { return plan.analytic < compared; });
@@ -392,6 +393,12 @@ class Search {
   SearchProgress progress_;
 };
 
+// By the analytic level.
+Seconds time_of_compared(const PlanRequest& request) {
+  if (request.cluster.pools.empty()) return closed_forms(request, *request.compared).analytic;
+  return sim::estimate_step(scenario_of(request, *request.compared)).analytic;
+}
+
 }  // namespace
 
 std::int64_t SearchCounts::rejected_total() const {
@@ -423,6 +430,7 @@ SearchResult search(const PlanRequest& request) {
         return;
       }
     }
+    if (complete.compared) complete.compared_time = time_of_compared(complete);
     result = complete.cluster.pools.empty() ? Search(complete).run() : search_pools(complete);
   });
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

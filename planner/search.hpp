@@ -77,6 +77,8 @@ struct PlanRequest {
   Constraints constraints;
   // Per accelerator; zero: all memory of the accelerator.
   Bytes max_memory;
+  // The share of the accelerator's memory that a plan may use, on several pools of each one's.
+  double max_memory_ratio = 1.0;
   // The share of it that the predicted peak of a plan may fill: below 1 keeps a margin.
   double memory_share = 1.0;
   // True to find the best plan that needs the margin, too.
@@ -89,10 +91,15 @@ struct PlanRequest {
   // True if published runs cover the plan; null: all plans count as covered. Called from several
   // threads.
   std::function<bool(const Plan&)> validated;
+  // On a cluster of several pools, returns `validated` for plans on one of them alone. No published
+  // run covers plans on several.
+  std::function<std::function<bool(const Plan&)>(const ClusterSpec& pool)> validated_on;
   // Search only plans that are validated.
   bool validated_only = false;
   // Count the plans that are faster than this one.
   std::optional<Plan> compared;
+  // The time of `compared` by the analytic level, which search() fills in.
+  std::optional<Seconds> compared_time;
   // True to compute the Pareto front.
   bool front = true;
   // The number of layouts whose fastest plan is found, too.
@@ -159,6 +166,8 @@ struct Obstacle {
 // The reason why there is no plan, and the changes that would help.
 struct NoFeasiblePlan {
   Obstacle obstacle;
+  // On a cluster of several pools the one that this is of: the one with the most memory.
+  std::string pool;
   // The plan with the smallest memory shortfall; none if no plan obeys the rules and constraints.
   std::optional<Plan> nearest;
   // Memory per accelerator: that of `nearest`, the limit, and the difference.
@@ -209,10 +218,9 @@ struct SearchResult {
   std::vector<PlanCandidate> layouts;
   // On a cluster of several pools.
   std::vector<PoolAlone> pools;
+  // None where only validated plans are searched.
   std::optional<PlacementSearch> placed;
   std::optional<NoFeasiblePlan> infeasible;
-  // The pool that this is of: the one with the most memory.
-  std::string infeasible_pool;
 };
 
 // On a cluster of several pools `gpus` is the most that plans may use, and a plan of one pool uses

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/explain.hpp"
 #include "planner/layer_cost_cache.hpp"
+#include "planner/placements.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -67,7 +69,9 @@ SweepPoint chosen_plan_at(double value, const Scenario& scenario) {
     return point;
   }
   point.candidate = candidate_of(scenario);
-  point.fits = point.candidate->result.memory().peak <= scenario.cluster.accelerator.memory;
+  const sim::StepResult& step = point.candidate->result;
+  point.fits = step.memory().peak <=
+               stage_cluster(scenario.cluster, scenario.plan, step.fullest).accelerator.memory;
   return point;
 }
 
@@ -249,8 +253,10 @@ std::vector<double> usual_values(SweepAxis axis, const PlanRequest& request,
                                  const Scenario& scenario) {
   std::vector<double> values;
   if (axis == SweepAxis::Gpus) {
-    const std::int64_t last =
-        std::min(request.cluster.most_accelerators().value_or(kMaxWorld), 8 * request.gpus);
+    std::int64_t most = 0;
+    for (const std::string& pool : names_of_pools(request.cluster))
+      most += pool_size(request.cluster, pool, kMaxWorld);
+    const std::int64_t last = std::min({most, kMaxWorld, 8 * request.gpus});
     const auto sizes = machine_sizes(std::max<std::int64_t>(1, request.gpus / 16), last);
     values.assign(sizes.begin(), sizes.end());
   } else if (axis == SweepAxis::GlobalBatch) {

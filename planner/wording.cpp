@@ -11,6 +11,7 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/base/quantity_text.hpp"
+#include "planner/pool_search.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -318,6 +319,12 @@ std::string verdict_text(const Comparison& comparison, const std::string& first,
 }
 
 std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none) {
+  if (!none.pool.empty()) {
+    NoFeasiblePlan alone = none;
+    alone.pool.clear();
+    return fmt::format("No plan fits, on one pool or on several. On {} alone: {}", none.pool,
+                       no_plan_text(request_on_pool(request, none.pool), alone));
+  }
   return fmt::format("No plan fits {}: {}.", format_plural(request.gpus, "GPU"),
                      obstacle_text(request, none));
 }

@@ -24,7 +24,7 @@ std::string limit_text(const std::string& plan, const Explanation& explanation);
 std::string verdict_text(const Comparison& comparison, const std::string& first,
                          const std::string& second);
 
-// "No plan fits 500 GPUs: …".
+// "No plan fits 500 GPUs: …"; on several pools, of the one that `none` is of.
 std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none);
 
 // The changes that belong together: "1,024 GPUs and a global batch of 2,048".

@@ -9,6 +9,7 @@
 #include "cli/commands/scale_run.hpp"
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
@@ -168,9 +169,8 @@ ExitCode plan_agreements(const CommonOptions& common, const RequestOptions& opti
     write_file(plan_out, json_text(to_json(scenario)), common.force);
   }
   Page page = new_page(common);
-  page.heading(fmt::format("{} on {} × {} ({}), {}", chosen.request.model.name,
-                           format_count(chosen.request.gpus),
-                           chosen.request.cluster.accelerator.name, chosen.request.cluster.name,
+  page.heading(fmt::format("{} on {}, {}", chosen.request.model.name,
+                           hardware_text(chosen.request.cluster, chosen.request.gpus),
                            chosen.request.stack.name));
   if (interrupt.interrupted())
     page.warning("interrupted: these are the agreements searched so far");

@@ -30,7 +30,6 @@
 #include "planner/explain.hpp"
 #include "planner/forecast.hpp"
 #include "planner/plan_evaluation.hpp"
-#include "planner/pool_search.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
 #include "validation/prediction_errors.hpp"
@@ -151,8 +150,11 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
       answer.best =
           planner::explain(scenario, best.result, planner::kSensitivityStep, request.stop);
   }
-  if (request.compared)
+  if (request.compared) {
     answer.compared = planner::candidate_of(planner::scenario_of(request, *request.compared));
+    // A plan on one of several pools names it.
+    answer.compared->plan = *request.compared;
+  }
   answer.interrupted = answer.result.partial || answer.best.partial;
   return answer;
 }
@@ -169,11 +171,11 @@ void add_best(Page& page, const Answer& answer, const validation::Confidence& co
     page.paragraph(fmt::format(
         "Plan 1 lies on several pools: {}. No published run did, so that its errors are not known.",
         balance_text(best)));
-    return;
+  } else {
+    page.paragraph(planner::limit_text("Plan 1", answer.best));
+    if (!confidence.step) return;
+    add_confidence(page, "Plan 1", best.result.step, confidence);
   }
-  page.paragraph(planner::limit_text("Plan 1", answer.best));
-  if (!confidence.step) return;
-  add_confidence(page, "Plan 1", best.result.step, confidence);
   if (!answer.result.best_validated) return;
   const planner::PlanCandidate& validated = *answer.result.best_validated;
   page.paragraph(fmt::format("The best plan inside validated ground takes {} ({} %): {}.",
@@ -289,10 +291,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   document["trade_offs"] = result.trade_offs;
   if (!result.pools.empty()) add_pools(document, request, result);
   if (result.infeasible) {
-    document["infeasible"] = infeasible_json(
-        result.infeasible_pool.empty() ? request
-                                       : planner::request_on_pool(request, result.infeasible_pool),
-        *result.infeasible);
+    document["infeasible"] = infeasible_json(request, *result.infeasible);
   }
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
@@ -301,14 +300,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
                       const planner::SearchResult& result) {
   Page page = new_page(options.common);
-  if (result.infeasible && !result.infeasible_pool.empty()) {
-    print_message(fmt::format("No plan fits, on one pool or on several. On {} alone:",
-                              printable(result.infeasible_pool)));
-    report_infeasible(planner::request_on_pool(chosen.request, result.infeasible_pool),
-                      *result.infeasible);
-  } else if (result.infeasible) {
-    report_infeasible(chosen.request, *result.infeasible);
-  }
+  if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
   deliver(options.common, page, plan_json(chosen, result, std::nullopt));
@@ -364,15 +356,8 @@ ExitCode plan(const PlanOptions& options) {
                                              "one stack, for the forecast of a whole run"}});
     return plan_stacks(options.common, asked, options.plan_out);
   }
-  asked.takes_pools = true;
   ChosenRequest chosen = choose_request(asked, "shardwright plan");
   const bool one_size = chosen.gpus.first == chosen.gpus.second;
-  if (!chosen.request.cluster.pools.empty()) {
-    require_one_size(chosen, asked, "shardwright plan", "several pools");
-    if (runs)
-      throw InputError("shardwright plan", {{"--tokens or --target-loss", "several pools",
-                                             "a cluster of one pool, for the forecast of a run"}});
-  }
   if (runs && (!one_size || chosen.request.global_batch == 0))
     return plan_runs(options.common, chosen, runs->run, options.plan_out);
   if (one_size) return plan_one_size(options, chosen, std::move(runs));

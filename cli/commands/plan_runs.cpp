@@ -9,6 +9,7 @@
 #include "cli/commands/interrupt.hpp"
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
@@ -127,8 +128,7 @@ void add_search(Page& page, const ChosenRequest& chosen, const ChosenRun& run,
   const planner::PlanRequest& request = chosen.request;
   const RunChoice& fastest = search.choices[search.fastest];
   const RunChoice& cheapest = search.choices[search.cheapest];
-  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
-                           request.cluster.accelerator.name, request.cluster.name,
+  page.heading(fmt::format("{} on {}, {}", request.model.name, hardware_text(request.cluster),
                            request.stack.name));
   page.facts({{"run", need_text(run, need)}, {"run profile", run.request.run.name}});
   page.table(choice_table(search));

@@ -15,6 +15,7 @@
 #include "cli/commands/scale_run.hpp"
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
@@ -22,6 +23,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/wording.hpp"
@@ -79,13 +81,19 @@ std::string reason_to_leave_out(const StackSpec& stack, const AcceleratorSpec& a
 // The names by the reason for which they are left out.
 using LeftOut = std::map<std::string, std::vector<std::string>>;
 
-// Removes them from `names`.
-LeftOut leave_out(std::vector<std::string>& names, const AcceleratorSpec& accelerator) {
+// Removes them from `names`. On several pools a stack is left out if nobody would train with it on
+// any of them.
+LeftOut leave_out(std::vector<std::string>& names, const ClusterSpec& cluster) {
   LeftOut left_out;
   std::erase_if(names, [&](const std::string& name) {
-    const std::string reason = reason_to_leave_out(load_stack(name), accelerator);
-    if (!reason.empty()) left_out[reason].push_back(name);
-    return !reason.empty();
+    const StackSpec stack = load_stack(name);
+    std::string reason;
+    for (const std::string& pool : names_of_pools(cluster)) {
+      reason = reason_to_leave_out(stack, pool_cluster(cluster, pool)->accelerator);
+      if (reason.empty()) return false;
+    }
+    left_out[reason].push_back(name);
+    return true;
   });
   return left_out;
 }
@@ -202,7 +210,7 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   const InterruptWatch interrupt;
   std::vector<std::string> names = stack_names(options.stack);
   LeftOut left_out;
-  if (options.stack == "all") left_out = leave_out(names, chosen.request.cluster.accelerator);
+  if (options.stack == "all") left_out = leave_out(names, chosen.request.cluster);
   std::vector<StackPlan> plans;
   for (const std::string& stack : names) {
     if (!interrupt.interrupted())
@@ -214,9 +222,8 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   if (any && !plan_out.empty())
     write_file(plan_out, json_text(to_json(*plans.front().scenario)), common.force);
   Page page = new_page(common);
-  page.heading(fmt::format("{} on {} × {} ({})", chosen.request.model.name,
-                           format_count(chosen.request.gpus),
-                           chosen.request.cluster.accelerator.name, chosen.request.cluster.name));
+  page.heading(fmt::format("{} on {}", chosen.request.model.name,
+                           hardware_text(chosen.request.cluster, chosen.request.gpus)));
   if (interrupt.interrupted()) page.warning("interrupted: these are the stacks searched so far");
   add_stacks(page, plans);
   page.paragraph(

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,10 +15,12 @@
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/figures.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/explain.hpp"
 #include "planner/scale.hpp"
 #include "planner/wording.hpp"
@@ -29,12 +32,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Table point_table(const planner::ScaleResult& result, planner::Objective objective) {
+Table point_table(const planner::ScaleResult& result, const ChosenRequest& chosen) {
+  const planner::Objective objective = chosen.request.objective;
   std::vector<Column> columns = {{"GPUs", kNumber},     {"step", kNumber, "s"},
                                  {"tokens/s", kNumber}, {"efficiency", kNumber, "%"},
                                  {"MFU", kNumber, "%"}, {"memory", kNumber, "GB"}};
   const std::optional<Column> compared = objective_column(objective);
   if (compared) columns.push_back(*compared);
+  const bool grows = !chosen.grow.empty();
+  if (grows) columns.push_back({"nodes", ColumnKind::Prose});
   columns.push_back({"plan", ColumnKind::Prose});
   Table table(std::move(columns));
   for (const planner::ScalePoint& point : result.points) {
@@ -42,6 +48,7 @@ Table point_table(const planner::ScaleResult& result, planner::Objective objecti
       const bool stopped = result.partial && &point == &result.points.back();
       std::vector<std::string> cells(compared ? 7 : 6);
       cells.front() = format_count(point.gpus);
+      if (grows) cells.push_back(nodes_text(point.cluster));
       cells.push_back(stopped ? "interrupted before a plan was found" : "no plan fits");
       table.add_row(std::move(cells));
       continue;
@@ -54,6 +61,7 @@ Table point_table(const planner::ScaleResult& result, planner::Objective objecti
                                       format_percent(step.throughput.mfu),
                                       format_gigabytes(step.memory().peak)};
     if (compared) cells.push_back(objective_cell(objective, *point.best));
+    if (grows) cells.push_back(nodes_text(point.cluster));
     cells.push_back(plan_text(point.best->plan) +
                     (point.on_front ? "" : " (a smaller machine is as fast)"));
     table.add_row(std::move(cells));
@@ -81,15 +89,30 @@ planner::SearchCounts total_counts(const planner::ScaleResult& result) {
   return total;
 }
 
-ordered_json point_json(const planner::ScalePoint& point, const planner::PlanRequest& request) {
+// The request for one size.
+planner::PlanRequest request_of(const ChosenRequest& chosen, const planner::ScalePoint& point) {
+  planner::PlanRequest request = chosen.request;
+  request.gpus = point.gpus;
+  request.cluster = point.cluster;
+  return request;
+}
+
+Scenario scenario_of(const ChosenRequest& chosen, const planner::ScalePoint& point) {
+  return planner::scenario_of(request_of(chosen, point), point.best->plan);
+}
+
+ordered_json point_json(const planner::ScalePoint& point, const ChosenRequest& chosen) {
   ordered_json json = {{"gpus", point.gpus},
                        {"tokens_per_s", point.tokens_per_s},
                        {"efficiency", point.efficiency},
                        {"on_front", point.on_front},
                        {"search", counts_json(point.counts)}};
-  json["best"] = point.best
-                     ? candidate_json(*point.best, planner::scenario_of(request, point.best->plan))
-                     : ordered_json();
+  if (!chosen.grow.empty()) {
+    for (const std::string& pool : names_of_pools(point.cluster))
+      json["nodes"][pool] = pool_cluster(point.cluster, pool)->nodes;
+  }
+  json["best"] =
+      point.best ? candidate_json(*point.best, scenario_of(chosen, point)) : ordered_json();
   return json;
 }
 
@@ -97,11 +120,12 @@ ordered_json point_json(const planner::ScalePoint& point, const planner::PlanReq
 planner::PlanRequest largest_request(const ChosenRequest& chosen) {
   planner::PlanRequest request = chosen.request;
   request.gpus = chosen.gpus.second;
+  request.cluster = chosen.machine_of(request.gpus);
   return request;
 }
 
 ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult& result) {
-  const planner::PlanRequest& request = chosen.request;
+  const planner::PlanRequest request = largest_request(chosen);
   ordered_json document = new_document("scale");
   document["inputs"] = inputs_json(request.model, request.cluster, request.stack);
   document["filled_in"] = chosen.filled_in;
@@ -112,16 +136,15 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   document["points"] = ordered_json::array();
   document["plans"] = ordered_json::array();
   for (const planner::ScalePoint& point : result.points) {
-    document["points"].push_back(point_json(point, request));
-    if (point.best) document["plans"].push_back(point_json(point, request)["best"]);
+    document["points"].push_back(point_json(point, chosen));
+    if (point.best) document["plans"].push_back(document["points"].back()["best"]);
   }
   document["knee"] = result.knee ? ordered_json(result.knee->gpus) : ordered_json();
   document["knee_cause"] = result.knee ? planner::cause_text(result.knee->cause) : "";
   document["notes"] = ordered_json::array();
   if (result.superlinear_cause)
     document["notes"].push_back(planner::cause_text(*result.superlinear_cause));
-  if (result.infeasible)
-    document["infeasible"] = infeasible_json(largest_request(chosen), *result.infeasible);
+  if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
@@ -137,22 +160,23 @@ std::string throughput_figure(const planner::ScaleResult& result) {
 }
 
 // Null if no plan fits any number of GPUs.
-const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
-  const planner::PlanCandidate* best = nullptr;
+const planner::ScalePoint* fastest(const planner::ScaleResult& result) {
+  const planner::ScalePoint* best = nullptr;
   double rate = 0.0;
   for (const planner::ScalePoint& point : result.points) {
     if (!point.best || point.tokens_per_s <= rate) continue;
-    best = &*point.best;
+    best = &point;
     rate = point.tokens_per_s;
   }
   return best;
 }
 
 // The drawings of the fastest plan are simulated, and only the page that --html writes has them.
-void add_fastest(Page& page, const planner::PlanRequest& request,
-                 const planner::PlanCandidate& best, bool draws) {
+void add_fastest(Page& page, const ChosenRequest& chosen, const planner::ScalePoint& point,
+                 bool draws) {
+  const planner::PlanCandidate& best = *point.best;
   const std::string gpus = format_count(best.plan.world_size()) + " GPUs";
-  const Scenario scenario = planner::scenario_of(request, best.plan);
+  const Scenario scenario = scenario_of(chosen, point);
   const validation::Confidence confidence =
       validation::confidence_of(scenario, best.result.step, best.result.memory().peak);
   if (confidence.step) {
@@ -162,13 +186,16 @@ void add_fastest(Page& page, const planner::PlanRequest& request,
   if (draws) add_simulated_figures(page, scenario, " on " + gpus);
 }
 
-void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
+void warn_of_full_memory(Page& page, const ChosenRequest& chosen,
                          const planner::ScaleResult& result) {
   std::vector<std::string> sizes;
   double fullest = 0.0;
   for (const planner::ScalePoint& point : result.points) {
     if (!point.best) continue;
-    const double share = planner::memory_share(point.best->result, request.cluster);
+    const Scenario scenario = scenario_of(chosen, point);
+    const sim::StepResult& step = point.best->result;
+    const double share =
+        planner::memory_share(step, stage_cluster(scenario.cluster, scenario.plan, step.fullest));
     if (share > planner::kTightMemory) sizes.push_back(format_count(point.gpus));
     fullest = std::max(fullest, share);
   }
@@ -186,14 +213,13 @@ std::ptrdiff_t sizes_that_fit(const planner::ScaleResult& result) {
 
 void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
   const planner::PlanRequest& request = chosen.request;
-  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
-                           request.cluster.accelerator.name, request.cluster.name,
+  page.heading(fmt::format("{} on {}, {}", request.model.name, hardware_text(request.cluster),
                            request.stack.name));
-  if (const planner::PlanCandidate* best = fastest(result))
-    page.facts({{"goal", goal_text(request, best->plan.global_batch)}});
+  if (const planner::ScalePoint* point = fastest(result))
+    page.facts({{"goal", goal_text(request, point->best->plan.global_batch)}});
   if (result.partial) page.warning("interrupted: these are the sizes searched so far");
-  page.table(point_table(result, request.objective));
-  warn_of_full_memory(page, request, result);
+  page.table(point_table(result, chosen));
+  warn_of_full_memory(page, chosen, result);
   if (result.superlinear_cause) {
     page.paragraph(
         fmt::format("Efficiency above 100 %: {}.", planner::cause_text(*result.superlinear_cause)));
@@ -232,21 +258,22 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
     const InterruptWatch interrupt;
     SearchProgressLine progress(show_progress(options), chosen.request, chosen.sizes.size());
     chosen.request.stop = interrupt.token();
-    result = planner::scale(chosen.request, chosen.sizes,
-                            [&](const planner::ScalePoint&) { progress.end_search(); });
+    std::function<ClusterSpec(std::int64_t)> machine;
+    if (!chosen.grow.empty()) machine = [&](std::int64_t gpus) { return chosen.machine_of(gpus); };
+    result = planner::scale(
+        chosen.request, chosen.sizes, [&](const planner::ScalePoint&) { progress.end_search(); },
+        machine);
   }
-  const planner::PlanCandidate* best = fastest(result);
-  if (best != nullptr && !plan_out.empty()) {
-    const Scenario scenario = planner::scenario_of(chosen.request, best->plan);
-    write_file(plan_out, json_text(to_json(scenario)), options.force);
-  }
+  const planner::ScalePoint* best = fastest(result);
+  if (best != nullptr && !plan_out.empty())
+    write_file(plan_out, json_text(to_json(scenario_of(chosen, *best))), options.force);
   if (result.infeasible) {
     report_infeasible(largest_request(chosen), *result.infeasible);
   }
   Page page = new_page(options);
   add_scale(page, chosen, result);
   page.figure("Throughput over the number of GPUs", throughput_figure(result));
-  if (best != nullptr) add_fastest(page, chosen.request, *best, !options.html.empty());
+  if (best != nullptr) add_fastest(page, chosen, *best, !options.html.empty());
   deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
   if (result.partial) return ExitCode::Interrupted;
   return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;
@@ -260,6 +287,11 @@ void add_scale_command(CLI::App& app, Action& action) {
       --global-batch 1024 --seq-len 8192)");
   const auto options = std::make_shared<ScaleOptions>();
   add_request_options(*command, options->request);
+  add_option(*command, "--grow", options->request.grow, "POOL|all",
+             "On a cluster of several pools, add nodes to this pool, or to all in proportion to "
+             "their nodes, until there are --gpus accelerators; without it, --gpus is the most "
+             "accelerators of the cluster that a plan may use",
+             "Scenario");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return scale(*options); }; });
 }

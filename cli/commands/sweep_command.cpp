@@ -18,12 +18,14 @@
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/figures.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/scale.hpp"
 #include "planner/sweep.hpp"
 #include "planner/wording.hpp"
@@ -98,12 +100,16 @@ void refuse_request_options(const SweepOptions& options, const char* beside, con
 void choose_given_plan(const std::string& plan_file, ChosenSweep& chosen) {
   ScenarioOptions scenario;
   scenario.plan_file = plan_file;
+  scenario.takes_pools = true;
   ChosenScenario given = choose_scenario(scenario, kSweepCommand);
   chosen.sweep.plan = SweepPlan::Chosen;
   chosen.sweep.scenario = std::move(given.scenario);
   chosen.filled_in = std::move(given.filled_in);
   chosen.notes = std::move(given.notes);
   chosen.cluster = chosen.sweep.scenario.cluster.name;
+  chosen.sweep.request.model = chosen.sweep.scenario.model;
+  chosen.sweep.request.cluster = chosen.sweep.scenario.cluster;
+  chosen.sweep.request.stack = chosen.sweep.scenario.stack;
 }
 
 void choose_best_plans(const SweepOptions& options, ChosenSweep& chosen, ProblemList& problems) {
@@ -161,6 +167,19 @@ constexpr EnumArray<SweepAxis, AxisWords> kAxisWords = {{{{"GPUs", ""},
                                                           {"scale-up bandwidth", "GB/s"},
                                                           {"memory bandwidth", "GB/s"}}}};
 
+// The memory of an accelerator of the plan's fullest stage.
+Bytes memory_at(const ChosenSweep& chosen, const SweepPoint& point) {
+  const ClusterSpec& cluster = chosen.sweep.scenario.cluster;
+  if (!point.candidate) return cluster.accelerator.memory;
+  const planner::PlanCandidate& candidate = *point.candidate;
+  return stage_cluster(cluster, candidate.plan, candidate.result.fullest).accelerator.memory;
+}
+
+// The point behind the knee, whose plan does not fit where sequences become too long.
+const SweepPoint& behind_knee(const Sweep& sweep) {
+  return sweep.points[sweep.knee ? std::min(*sweep.knee + 1, sweep.points.size() - 1) : 0];
+}
+
 Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
   const AxisWords words = kAxisWords[sweep.axis];
   Table table({{words.title, kNumber, words.unit},
@@ -173,8 +192,7 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
                {sweep.plan == SweepPlan::Best ? "plan" : "note", ColumnKind::Prose}});
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
-    std::string note =
-        planner::obstacle_text(point, chosen.sweep.scenario.cluster.accelerator.memory);
+    std::string note = planner::obstacle_text(point, memory_at(chosen, point));
     if (point.fits && sweep.plan == SweepPlan::Best) note = plan_text(point.candidate->plan);
     if (sweep.knee == i) note += note.empty() ? "knee" : " (knee)";
     const std::string value = planner::value_text(sweep.axis, point.value);
@@ -220,12 +238,13 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
   document["points"] = ordered_json::array();
   for (const SweepPoint& point : sweep.points) {
     ordered_json json = {{"value", point.value}, {"fits", point.fits}};
-    json["why_not"] = planner::obstacle_text(point, scenario.cluster.accelerator.memory);
+    json["why_not"] = planner::obstacle_text(point, memory_at(chosen, point));
     json["tokens_per_s"] = point.candidate ? ordered_json(point.tokens_per_s()) : ordered_json();
-    json["best"] = point.candidate
-                       ? candidate_json(*point.candidate, {scenario.model, scenario.cluster,
-                                                           scenario.stack, point.candidate->plan})
-                       : ordered_json();
+    json["best"] =
+        point.candidate
+            ? candidate_json(*point.candidate,
+                             planner::scenario_of(chosen.sweep.request, point.candidate->plan))
+            : ordered_json();
     document["points"].push_back(std::move(json));
   }
   document["knee"] = sweep.knee ? ordered_json(sweep.points[*sweep.knee].value) : ordered_json();
@@ -237,9 +256,9 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
 
 void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
   const Scenario& scenario = chosen.sweep.scenario;
-  page.heading(fmt::format("{} on {} ({}), {}: {} varied", scenario.model.name,
-                           scenario.cluster.accelerator.name, scenario.cluster.name,
-                           scenario.stack.name, kAxisWords[sweep.axis].title));
+  page.heading(fmt::format("{} on {}, {}: {} varied", scenario.model.name,
+                           hardware_text(scenario.cluster), scenario.stack.name,
+                           kAxisWords[sweep.axis].title));
   page.facts({{"plan", sweep.plan == SweepPlan::Best ? "the best of each point"
                                                      : plan_text(scenario.plan)}});
   if (sweep.partial) page.warning("interrupted: the points so far");
@@ -250,7 +269,7 @@ void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
                                planner::value_text(sweep.axis, sweep.points.back().value)));
   }
   if (!sweep.partial)
-    page.paragraph(planner::knee_text(sweep, scenario.cluster.accelerator.memory));
+    page.paragraph(planner::knee_text(sweep, memory_at(chosen, behind_knee(sweep))));
   if (sweep.plan == SweepPlan::Best) {
     add_assumptions(page, chosen.sweep.request, chosen.cluster, chosen.filled_in);
   } else {

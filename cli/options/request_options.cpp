@@ -18,6 +18,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/pools.hpp"
+#include "planner/pool_counts.hpp"
 #include "planner/request_check.hpp"
 #include "planner/scale.hpp"
 #include "validation/prediction_errors.hpp"
@@ -86,12 +87,24 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
     planner::plan_for_all_of_it(request);
     return;
   }
-  if (options.takes_pools) request.gpus = accelerators_of_pools(request.cluster);
+  request.gpus = accelerators_of_pools(request.cluster);
   if (request.gpus == 1)
     require(options.gpus, "--gpus",
             "a number of accelerators, a list as in 8,16, or a range as in 64..1024", problems);
   require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
   require(options.seq_len, "--seq-len", "a number of tokens", problems);
+}
+
+// A percentage is one of the memory of each pool's accelerators.
+void read_max_memory(const std::string& text, PlanRequest& request, ProblemList& problems) {
+  if (text.empty()) return;
+  const auto of = [&](Bytes whole) {
+    return read_memory_size("--max-memory", text, whole, problems);
+  };
+  if (!request.cluster.pools.empty() && text.ends_with('%'))
+    request.max_memory_ratio = of(Bytes(1.0)).value();
+  else
+    request.max_memory = of(request.cluster.accelerator.memory);
 }
 
 void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
@@ -110,9 +123,7 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
   read_if_given(options.threads, request.threads, [&](const std::string& text) {
     return static_cast<int>(read_count("--threads", text, kMostThreads, problems));
   });
-  read_if_given(options.max_memory, request.max_memory, [&](const std::string& text) {
-    return read_memory_size("--max-memory", text, request.cluster.accelerator.memory, problems);
-  });
+  read_max_memory(options.max_memory, request, problems);
 }
 
 Lora read_lora_option(const std::string& text, ProblemList& problems) {
@@ -231,10 +242,11 @@ void check_before_probe(const RequestOptions& options, const std::string& comman
   problems.throw_if_any();
 }
 
-// Turns the fields of a request that the planner names ("global_batch") into options.
-void check_fields(const PlanRequest& request, const std::string& command) {
+// Turns the fields that the planner names in its errors ("global_batch") into options.
+template <class Call>
+void with_fields_as_options(const std::string& command, const Call& call) {
   try {
-    planner::check_request(request);
+    call();
   } catch (const InputError& error) {
     std::vector<Problem> problems = error.problems();
     for (Problem& problem : problems) {
@@ -245,13 +257,32 @@ void check_fields(const PlanRequest& request, const std::string& command) {
   }
 }
 
+// Takes the sizes of the fleets that whole nodes make up.
+void grow_pools(const RequestOptions& options, ChosenRequest& chosen) {
+  if (chosen.request.cluster.pools.empty()) {
+    throw InputError(
+        "", {{"grow", fmt::format("\"{}\"", options.grow),
+              fmt::format("a cluster of several pools; {} has one", chosen.request.cluster.name)}});
+  }
+  chosen.grow = options.grow;
+  std::set<std::int64_t> sizes;
+  for (const std::int64_t gpus : chosen.sizes)
+    sizes.insert(planner::accelerators_of(chosen.machine_of(gpus)));
+  chosen.sizes.assign(sizes.begin(), sizes.end());
+  chosen.gpus = {chosen.sizes.front(), chosen.sizes.back()};
+}
+
 // Gives the compared plan the batch, sequence and format of the request.
 void adapt_compared(ChosenRequest& chosen, ProblemList& problems) {
   const PlanRequest& request = chosen.request;
   Plan& plan = *chosen.request.compared;
-  if (chosen.gpus != std::pair(plan.world_size(), plan.world_size())) {
+  const std::int64_t ranks = plan.world_size();
+  const bool on_pools = !request.cluster.pools.empty();
+  if (chosen.gpus.first != chosen.gpus.second || chosen.gpus.first < ranks ||
+      (!on_pools && chosen.gpus.first > ranks)) {
     problems.add("--gpus", fmt::format("{}", chosen.gpus.second),
-                 fmt::format("{}, the size of the compared plan", plan.world_size()));
+                 fmt::format("{}{}, the size of the compared plan",
+                             on_pools ? "one number of at least " : "", ranks));
   }
   if (request.global_batch == 0) {
     problems.add("--global-batch", "auto", "a number of sequences to compare plans by");
@@ -272,9 +303,17 @@ void ask_for_ground(PlanRequest& request) {
   Plan precise;
   precise.precision = request.precision;
   precise.lora = request.lora;
-  const auto ground =
-      std::make_shared<const validation::ValidatedGround>(planner::scenario_of(request, precise));
-  request.validated = [ground](const Plan& plan) { return ground->covers(plan); };
+  const Scenario scenario = planner::scenario_of(request, precise);
+  const auto validated_on = [scenario](const ClusterSpec& cluster) {
+    Scenario there = scenario;
+    there.cluster = cluster;
+    const auto ground = std::make_shared<const validation::ValidatedGround>(there);
+    return [ground](const Plan& plan) { return ground->covers(plan); };
+  };
+  if (request.cluster.pools.empty())
+    request.validated = validated_on(request.cluster);
+  else
+    request.validated_on = validated_on;
 }
 
 PlanRequest request_of(const Scenario& scenario) {
@@ -298,7 +337,9 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--model", options.model, kModelHelp, "NAME|FILE|FOLDER");
   add("--cluster", options.cluster, kClusterHelp, "NAME|FILE|here");
   add("--gpus", options.gpus,
-      "Number of accelerators, a list as in 8,16, or a range as in 64..1024", "N,...|A..B");
+      "Number of accelerators, a list as in 8,16, or a range as in 64..1024; of a cluster of "
+      "several pools the most that a plan may use (default there: all)",
+      "N,...|A..B");
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
   add("--seq-len", options.seq_len, "Tokens per sequence, as in 8192 or 8k (k = 1,024)", "N");
@@ -383,7 +424,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   if (!options.row.empty() && !options.compare.empty())
     throw InputError(command, {{"--row", "also --compare", "one of the two"}});
   if (!options.compare.empty()) {
-    const Scenario scenario = load_scenario_of_one_pool(options.compare);
+    const Scenario scenario = load_scenario(options.compare);
     chosen.request = request_of(scenario);
     chosen.request.compared = scenario.plan;
   }
@@ -413,8 +454,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   chosen.request.validated_only = options.trusted;
   ask_for_ground(chosen.request);
   chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
-  chosen.request.gpus = chosen.gpus.first;
-  chosen.request.takes_pools = options.takes_pools;
+  chosen.request.takes_pools = true;
   const auto filled_in =
       filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);
   for (const std::string& line : filled_in) {
@@ -422,8 +462,19 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
     if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
       chosen.filled_in.push_back(line);
   }
-  check_fields(chosen.request, command);
+  with_fields_as_options(command, [&] {
+    if (!options.grow.empty()) grow_pools(options, chosen);
+    chosen.request.gpus = chosen.gpus.first;
+    PlanRequest smallest = chosen.request;
+    smallest.cluster = chosen.machine_of(smallest.gpus);
+    planner::check_request(smallest);
+  });
   return chosen;
+}
+
+ClusterSpec ChosenRequest::machine_of(std::int64_t size) const {
+  if (grow.empty()) return request.cluster;
+  return planner::grown_to(request.cluster, grow == "all" ? "" : grow, size);
 }
 
 void require_one_size(const ChosenRequest& chosen, const RequestOptions& options,

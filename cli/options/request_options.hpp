@@ -31,8 +31,8 @@ struct RequestOptions {
   std::vector<std::string> fix, forbid, vary;
   // "cluster.node.nic.per_node=4": members of model, cluster and stack.
   std::vector<std::string> settings;
-  // The command shows plans whose stages lie on several pools (core/spec/pools.hpp).
-  bool takes_pools = false;
+  // The pool of a mixed cluster that grows with the number of GPUs, or "all"; empty: none.
+  std::string grow;
 };
 
 // What `--vary` takes.
@@ -57,6 +57,11 @@ struct ChosenRequest {
   // The name of the cluster as the user gave it.
   std::string cluster;
   std::vector<std::string> filled_in;
+  // As in the options.
+  std::string grow;
+
+  // The cluster with so many accelerators: the request's, unless a pool grows.
+  ClusterSpec machine_of(std::int64_t size) const;
 };
 
 // Throws InputError with all problems of the options. `command` names the command line in errors.

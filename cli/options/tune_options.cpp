@@ -24,6 +24,7 @@
 #include "core/base/quantity_text.hpp"
 #include "core/base/split_mix.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/forecast.hpp"
 #include "sim/run/run_simulation.hpp"
@@ -155,6 +156,31 @@ bool runs_on_gpus(const TuneOptions& options, const Plan& plan) {
   return options.device != "cpu" && plan.precision == Precision::Bf16;
 }
 
+// The pools of a trial and its ranks on each.
+std::vector<std::pair<ClusterSpec, std::int64_t>> ranks_on_pools(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  if (plan.stage_pools.empty()) return {{scenario.cluster, plan.world_size()}};
+  std::vector<std::pair<ClusterSpec, std::int64_t>> ranks;
+  for (ClusterSpec& pool : pool_clusters(scenario.cluster, plan)) {
+    const auto stages = std::ranges::count(plan.stage_pools, pool.name);
+    ranks.emplace_back(std::move(pool), plan.world_size() / plan.pp * stages);
+  }
+  return ranks;
+}
+
+// The most ranks that trials may have on the plan's cluster. On several pools each trial takes its
+// ranks from each of them.
+std::optional<std::int64_t> most_ranks(const Scenario& scenario) {
+  if (scenario.plan.stage_pools.empty()) return scenario.cluster.most_accelerators();
+  std::optional<std::int64_t> trials;
+  for (const auto& [pool, ranks] : ranks_on_pools(scenario)) {
+    if (const auto size = pool.most_accelerators())
+      trials = std::min(trials.value_or(kMaxWorld), *size / ranks);
+  }
+  if (trials) *trials *= scenario.plan.world_size();
+  return trials;
+}
+
 void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
   const std::int64_t world = setup.scenario.plan.world_size();
   const bool gpus = runs_on_gpus(options, setup.scenario.plan);
@@ -164,11 +190,11 @@ void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& p
   setup.ranks = count_or("--ranks", options.ranks, usual, kMaxWorld, problems);
   if (setup.ranks < world)
     problems.add("--ranks", options.ranks, fmt::format("at least the {} of the plan", world));
-  if (const auto most = setup.scenario.cluster.most_accelerators();
-      options.simulate && most && setup.ranks > *most)
+  if (const auto most = most_ranks(setup.scenario); options.simulate && most && setup.ranks > *most)
     problems.add("--ranks", options.ranks,
-                 fmt::format("at most the {} GPUs that {} has or can join", format_count(*most),
-                             setup.scenario.cluster.name));
+                 fmt::format("at most the {} GPUs that {} has or can join{}", format_count(*most),
+                             setup.scenario.cluster.name,
+                             setup.scenario.plan.stage_pools.empty() ? "" : " for whole trials"));
   // More ranks than all trials take stay idle.
   setup.workers = static_cast<std::size_t>(
       std::clamp<std::int64_t>(setup.ranks / world, 1, setup.rules.trials));
@@ -231,9 +257,13 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
 
 // The nodes that so many trials at once fill. Trials smaller than a node share one.
 double nodes_of_trials(const TuningSetup& setup, std::size_t trials) {
-  const std::int64_t per_node = std::max<std::int64_t>(1, setup.scenario.cluster.node.accelerators);
-  const std::int64_t ranks = static_cast<std::int64_t>(trials) * setup.scenario.plan.world_size();
-  return static_cast<double>((ranks + per_node - 1) / per_node);
+  std::int64_t nodes = 0;
+  for (const auto& [pool, of_trial] : ranks_on_pools(setup.scenario)) {
+    const std::int64_t per_node = std::max<std::int64_t>(1, pool.node.accelerators);
+    const std::int64_t ranks = static_cast<std::int64_t>(trials) * of_trial;
+    nodes += (ranks + per_node - 1) / per_node;
+  }
+  return static_cast<double>(nodes);
 }
 
 // A trial of this scenario that is trained to its end. It saves its state as a run does: at the
@@ -370,7 +400,7 @@ TuningSetup read_tuning(const TuneOptions& options) {
   ProblemList problems(kTune);
   TuningSetup setup;
   const std::size_t none = problems.size();
-  setup.scenario = read_part("", problems, [&] { return load_scenario_of_one_pool(options.plan); });
+  setup.scenario = read_part("", problems, [&] { return load_scenario(options.plan); });
   const bool has_plan = problems.size() == none;
   read_rules(options, setup, problems);
   read_rungs(options, setup, problems);
@@ -392,7 +422,7 @@ TuningSetup read_tuning(const TuneOptions& options) {
     const sim::StepResult step = sim::simulate_step(scenario);
     setup.step_times[batch] = step.step;
     if (!options.simulate) continue;
-    setup.fits = report_fit(kTune, step, scenario.cluster) && setup.fits;
+    setup.fits = report_fit(kTune, step, scenario) && setup.fits;
     setup.runs[batch] = run_of_trial(setup, scenario);
   }
   return setup;

@@ -99,6 +99,27 @@ std::string pools_text(const planner::PlanRequest& request, const planner::Searc
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
+std::string hardware_text(const ClusterSpec& cluster) {
+  std::vector<std::string> texts;
+  for (const std::string& name : names_of_pools(cluster))
+    texts.push_back(fmt::format("{} ({})", pool_cluster(cluster, name)->accelerator.name,
+                                cluster.pools.empty() ? name : printable(name)));
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string hardware_text(const ClusterSpec& cluster, std::int64_t gpus) {
+  return fmt::format("{}{} × {}", cluster.pools.empty() ? "" : "up to ", format_count(gpus),
+                     hardware_text(cluster));
+}
+
+std::string nodes_text(const ClusterSpec& cluster) {
+  std::vector<std::string> texts;
+  for (const std::string& name : names_of_pools(cluster))
+    texts.push_back(
+        fmt::format("{} {}", printable(name), format_count(pool_cluster(cluster, name)->nodes)));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::string balance_text(const PlanCandidate& candidate) {
   const std::vector<Seconds> computing = planner::computing_times(candidate.result);
   std::vector<std::string> texts;
@@ -122,6 +143,10 @@ void add_pools(Page& page, const planner::SearchResult& result) {
   page.table(alone_table(result));
   // Of an interrupted search it is not known which plans are the best.
   if (result.partial) return;
+  if (!result.placed) {
+    page.paragraph("Plans on several pools were left out: no published run covers them.");
+    return;
+  }
   page.paragraph(verdict(result));
   page.paragraph(looked_at(*result.placed));
 }
@@ -139,6 +164,10 @@ void add_pools(ordered_json& document, const planner::PlanRequest& request,
                                  {"gpus", pool.gpus},
                                  {"limit_bytes", planner::available_memory(own).value()},
                                  {"best", one(pool.best)}});
+  }
+  if (!result.placed) {
+    document["placed"] = nullptr;
+    return;
   }
   document["placed"] = {{"placements", result.placed->placements},
                         {"all_placements", result.placed->all_placements},

@@ -8,6 +8,7 @@
 
 #include "cli/output/output_file.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/forecast.hpp"
 #include "planner/objective.hpp"
 #include "planner/run_wording.hpp"
@@ -55,16 +56,28 @@ double gpu_hours(const TuningSetup& setup, double wall_s) {
   return static_cast<double>(busy_ranks(setup)) * wall_s / kHour;
 }
 
+// On several pools their mean over the plan's nodes, because there are spares of each pool.
+double accelerators_of_spare(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  if (plan.stage_pools.empty()) return static_cast<double>(scenario.cluster.node.accelerators);
+  double nodes = 0.0;
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+    nodes += 1.0 / static_cast<double>(
+                       stage_cluster(scenario.cluster, plan, stage).accelerators_per_node());
+  return static_cast<double>(plan.pp) / nodes;
+}
+
 // Those of its spare nodes.
 double spare_gpu_hours(const TuningSetup& setup, double wall_s) {
-  return static_cast<double>(setup.spare_nodes()) *
-         static_cast<double>(setup.scenario.cluster.node.accelerators) * wall_s / kHour;
+  return static_cast<double>(setup.spare_nodes()) * accelerators_of_spare(setup.scenario) * wall_s /
+         kHour;
 }
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
   const PriceSpec& price = setup.run.price;
   return planner::contract_prices(
-      price, planner::accelerator_price(setup.scenario.cluster))[price.contract];
+      price,
+      planner::accelerator_price(setup.scenario.cluster, setup.scenario.plan))[price.contract];
 }
 
 Dollars cost_of(const TuningSetup& setup, double wall_s) {

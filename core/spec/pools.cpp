@@ -99,9 +99,8 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(
       source,
       {{"/plan/stage_pools", fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-        "no such key: only `shardwright plan`, `simulate` (at the levels "
-        "analytic, event and full), `explain`, `compare`, `export`, `forecast` and "
-        "`run` support clusters of several pools"}});
+        "no such key: the level bound, `shardwright import`, `calibrate` and the window support "
+        "clusters of one pool only"}});
 }
 
 }  // namespace shardwright

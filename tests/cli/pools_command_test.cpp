@@ -1,4 +1,4 @@
-// Plans on mixed clusters: what plan and simulate show, and what the other commands refuse.
+// Plans on mixed clusters: what each command shows of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -179,22 +179,196 @@ TEST(PoolsCommand, ForecastSaysThatTheErrorOfTheStepIsNotKnown) {
   EXPECT_THAT(result.output, HasSubstr("No published run used several pools"));
 }
 
-TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
+// One node of each kind.
+json mixed_cluster() {
+  json cluster = mixed_plan()["cluster"];
+  cluster["nodes"] = 1;
+  return cluster;
+}
+
+const std::string kJob = " --model llama3-8b --global-batch 32 --seq-len 8192 --cluster ";
+
+TEST(PoolsCommand, PlanForecastsTheRunsOfItsPlansAndComparesAGivenPlan) {
   const ScratchFolder folder;
-  const std::string plan = folder.write("plan.json", mixed_plan().dump());
-  const std::string cluster = folder.write("mixed.json", mixed_plan()["cluster"].dump());
-  for (const std::string& line :
-       {"simulate --fidelity bound --plan " + plan, "replan --ranks 8 " + plan,
-        "scale --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " +
-            cluster,
-        "plan --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " + cluster,
-        "plan --model llama3-8b --gpus 16 --global-batch auto --seq-len 8192 --cluster " + cluster,
-        "plan --model llama3-8b --gpus 16 --global-batch 32 --seq-len 8192 --tokens 1T --cluster " +
-            cluster}) {
-    const CommandResult result = run_command(line);
-    EXPECT_EQ(result.exit_code, 2) << line;
-    EXPECT_THAT(result.errors, HasSubstr("pools")) << line;
+  json mine = mixed_plan();
+  mine["cluster"] = mixed_cluster();
+  const std::string plan = folder.write("mine.json", mine.dump());
+  const std::string best = folder.file("best.json");
+  const json found = json_of("plan --tokens 1B --runs 20 --out " + best + " --compare " + plan);
+  const json forecast = json_of("forecast --tokens 1B --runs 20 --plan " + best);
+  EXPECT_EQ(found["runs"][0]["days"], forecast["days"]);
+  const json simulated = json_of("simulate --plan " + plan);
+  EXPECT_NEAR(found["compared"]["step_s"].get<double>(), simulated["step_s"].get<double>(), 1e-9);
+  EXPECT_EQ(found["compared"]["pools"], (json{"new", "old"}));
+  EXPECT_GT(found["faster_than_compared"].get<int>(), 0);
+  // The second pool alone, and more accelerators than the plan has.
+  json old = mine;
+  old["plan"]["pp"] = 1;
+  old["plan"]["stage_layers"] = json::array();
+  old["plan"]["stage_pools"] = {"old"};
+  const std::string other = folder.write("old.json", old.dump());
+  const json beside = json_of("plan --gpus 16 --compare " + other);
+  EXPECT_NEAR(beside["compared"]["step_s"].get<double>(),
+              json_of("simulate --plan " + other)["step_s"].get<double>(), 1e-9);
+  EXPECT_EQ(beside["compared"]["pools"], json{"old"});
+  expect_refused("plan --gpus 8 --compare " + plan, {"--gpus", "at least 16"});
+}
+
+TEST(PoolsCommand, PlanChoosesABatchAndTrustsNoPlanOnSeveralPools) {
+  const ScratchFolder folder;
+  const std::string cluster = folder.write("mixed.json", mixed_cluster().dump());
+  const std::string job = "plan --model llama3.2-1b --seq-len 8192 --fix schedule=1f1b --cluster " +
+                          cluster + " --global-batch ";
+  const json chosen = json_of(job + "auto --max-global-batch 32");
+  const json largest = json_of(job + "32");
+  const auto rate = [](const json& plan) {
+    return plan["plan"]["global_batch"].get<double>() / plan["step_s"].get<double>();
+  };
+  EXPECT_LE(chosen["plans"][0]["plan"]["global_batch"].get<int>(), 32);
+  EXPECT_GE(rate(chosen["plans"][0]), 0.95 * rate(largest["plans"][0]));
+  const json trusted = json_of(job + "32 --trusted");
+  EXPECT_TRUE(trusted["placed"].is_null());
+  for (const json& plan : trusted["plans"]) {
+    EXPECT_EQ(plan["pools"].size(), 1U);
+    EXPECT_TRUE(plan["confidence"]["validated"].get<bool>());
   }
+}
+
+TEST(PoolsCommand, SizesAreThoseOfPlanOrOfPoolsThatGrow) {
+  const ScratchFolder folder;
+  const std::string job =
+      " --fix schedule=1f1b" + kJob + folder.write("mixed.json", mixed_cluster().dump());
+  const json scale = json_of("scale --gpus 8,16" + job);
+  ASSERT_EQ(scale["points"].size(), 2U);
+  for (const json& point : scale["points"]) {
+    const json plan = json_of("plan --top 1 --gpus " + point["gpus"].dump() + job);
+    EXPECT_EQ(point["best"]["plan"], plan["plans"][0]["plan"]);
+  }
+  EXPECT_EQ(json_of("plan --gpus 8,16" + job)["points"], scale["points"]);
+  EXPECT_EQ(json_of("sweep gpus --gpus 8,16" + job)["points"][1]["best"],
+            scale["points"][1]["best"]);
+  const std::string out = folder.file("grown.json");
+  const json grown = json_of("scale --gpus 16,24 --grow old" + job);
+  EXPECT_EQ(grown["points"][0]["best"], scale["points"][1]["best"]);
+  EXPECT_EQ(grown["points"][1]["nodes"], (json{{"new", 1}, {"old", 2}}));
+  const CommandResult text =
+      run_command("scale --gpus 16,26 --grow all" + job, {.environment = {{"COLUMNS", "200"}}});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("new 2, old 1"));
+  for (const auto& [options, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"--gpus 4 --grow old", "at least the 8"},
+           {"--gpus 16 --grow odl", "old"},
+           {"--gpus 24..32", "at most the 16 accelerators of the pools"}})
+    expect_refused("scale " + options + job, {"--", expected});
+  expect_refused("scale --gpus 8 --grow all" + kJob + "dgx-h100",
+                 {"--grow", "a cluster of several pools"});
+}
+
+TEST(PoolsCommand, SweepTakesPlansOnPools) {
+  const ScratchFolder folder;
+  json plan = mixed_plan();
+  const std::string file = folder.write("plan.json", plan.dump());
+  const json batches = json_of("sweep global-batch --values 16,32 --plan " + file);
+  EXPECT_NEAR(batches["points"][1]["best"]["step_s"].get<double>(),
+              json_of("simulate --plan " + file)["step_s"].get<double>(), 1e-9);
+  const json nics = json_of("sweep scale-out-bandwidth --values 25,50 --plan " + file);
+  const double before = nics["points"][0]["best"]["step_s"];
+  EXPECT_LE(nics["points"][1]["best"]["step_s"].get<double>(), before);
+  plan["cluster"]["pools"][0]["accelerator"]["memory"]["capacity_bytes"] = 5e9;
+  const CommandResult full = run_command("sweep global-batch --json - --values 32 --plan " +
+                                         folder.write("full.json", plan.dump()));
+  EXPECT_EQ(full.exit_code, 4);
+  EXPECT_THAT(json::parse(full.output)["points"][0]["why_not"].get<std::string>(),
+              HasSubstr("of 5 GB"));
+  const std::string study = folder.write(
+      "study.json", json{{"model", "llama3-8b"},
+                         {"cluster", folder.write("mixed.json", mixed_cluster().dump())},
+                         {"global-batch", {16, 32}},
+                         {"seq-len", 8192},
+                         {"fix", "schedule=1f1b"}}
+                        .dump());
+  const json rows = json_of("sweep --study " + study)["rows"];
+  ASSERT_EQ(rows.size(), 2U);
+  const json one = json_of("plan --fix schedule=1f1b" + kJob + folder.file("mixed.json"));
+  EXPECT_EQ(rows[1]["best"]["plan"], one["plans"][0]["plan"]);
+}
+
+TEST(PoolsCommand, ReplanTakesTheRanksOfEachPool) {
+  const ScratchFolder folder;
+  json plan = mixed_plan();
+  plan["cluster"] = mixed_cluster();
+  const std::string replan = "replan " + folder.write("plan.json", plan.dump()) + " --out " +
+                             folder.file("new.json") + " --force --ranks ";
+  const json both = json_of(replan + "new=8,old=8");
+  EXPECT_LE(both["plan"]["step_s"].get<double>(),
+            json_of("simulate --plan " + folder.file("plan.json"))["step_s"].get<double>());
+  const json old = json_of(replan + "old=8");
+  EXPECT_EQ(json::parse(folder.read("new.json"))["cluster"]["name"], "old");
+  EXPECT_EQ(old["plan"]["step_s"], json_of("simulate --plan " + folder.file("new.json"))["step_s"]);
+  for (const auto& [ranks, expected] :
+       std::vector<std::pair<std::string, std::string>>{{"8", "in each pool, as in"},
+                                                        {"old=9", "at most the 8"},
+                                                        {"odl=8", "did you mean \"old\""},
+                                                        {"old=8,old=8", "each pool once"},
+                                                        {"old=x", "an integer"}})
+    expect_refused(replan + ranks, {"--ranks", expected});
+}
+
+TEST(PoolsCommand, TuneSimulatesTrialsOnPools) {
+  const ScratchFolder folder;
+  json plan = mixed_plan();
+  const std::string tune = " --steps 100 --trials 4 --vary lr=1e-4..1e-3 --simulate --ranks ";
+  json& cluster = plan["cluster"];
+  cluster["pools"][0]["nodes"] = 2;
+  const json mixed = json_of("tune " + folder.write("plan.json", plan.dump()) + tune + "32");
+  EXPECT_GT(mixed["days"]["p50"].get<double>(), 0.0);
+  expect_refused("tune " + folder.file("plan.json") + tune + "48", {"--ranks", "at most the 32"});
+  // Of equal pools the answer is that of one.
+  plan["plan"]["stage_layers"] = {16, 16};
+  json one = plan;
+  one["plan"].erase("stage_pools");
+  one["cluster"].erase("pools");
+  for (const char* part : {"accelerator", "node", "fabric"})
+    cluster["pools"][0][part] = cluster[part];
+  const json pools = json_of("tune " + folder.write("pools.json", plan.dump()) + tune + "32");
+  const json expected = json_of("tune " + folder.write("one.json", one.dump()) + tune + "32");
+  // The errors of predictions are known on one pool only, so that percentiles differ.
+  for (const char* figure : {"undisturbed_days", "days_in_full", "spare_nodes", "workers"})
+    EXPECT_EQ(pools[figure], expected[figure]) << figure;
+}
+
+TEST(PoolsCommand, PlansOfSeveralStacksAndAgreementsLieOnPools) {
+  const ScratchFolder folder;
+  const std::string job =
+      " --fix schedule=1f1b" + kJob + folder.write("mixed.json", mixed_cluster().dump());
+  const json best = json_of("plan --top 1" + job)["plans"][0]["plan"];
+  EXPECT_EQ(
+      json_of("plan --stack megatron-core,megatron-lm-2021" + job)["stacks"][0]["best"]["plan"],
+      best);
+  const json agreements = json_of("plan --vary compression" + job)["agreements"];
+  EXPECT_EQ(agreements[0]["best"]["plan"], best);
+}
+
+TEST(PoolsCommand, APercentageOfMemoryIsThatOfEachPool) {
+  const ScratchFolder folder;
+  const json found = json_of("plan --max-memory 50% --fix schedule=1f1b" + kJob +
+                             folder.write("mixed.json", mixed_cluster().dump()));
+  const json cluster = mixed_cluster();
+  const std::vector<json> memories = {
+      cluster["accelerator"]["memory"]["capacity_bytes"],
+      cluster["pools"][0]["accelerator"]["memory"]["capacity_bytes"]};
+  for (std::size_t pool = 0; pool < memories.size(); ++pool) {
+    const double all = memories[pool].is_object() ? memories[pool]["value"].get<double>()
+                                                  : memories[pool].get<double>();
+    EXPECT_DOUBLE_EQ(found["pools"][pool]["limit_bytes"].get<double>(), 0.5 * all);
+  }
+}
+
+TEST(PoolsCommand, TheBoundOfStagesOnPoolsIsRefused) {
+  const ScratchFolder folder;
+  expect_refused(
+      "simulate --fidelity bound --plan " + folder.write("plan.json", mixed_plan().dump()),
+      {"/plan/stage_pools", "level bound"});
 }
 
 // What `run` reports of three steps under a plan.
