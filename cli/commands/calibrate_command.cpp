@@ -17,6 +17,7 @@
 #include "cli/commands/command.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/output/calibration_report.hpp"
+#include "cli/output/collective_page.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
