@@ -18,8 +18,10 @@ namespace shardwright::calibration {
 namespace {
 
 constexpr const char* kExpectedLog =
-    "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or a log with steps of "
-    "Megatron-LM, NeMo, torchtitan or DeepSpeed";
+    "a trace (JSON of PyTorch's profiler, SQLite of nsys export); a log with steps of Megatron-LM, "
+    "NeMo, torchtitan or DeepSpeed; a record of a job's ops (CSV); a script that launches "
+    "Megatron-LM, its checkpoint, or YAML of NeMo or Megatron-Bridge with the sizes of a model; a "
+    "memory snapshot of PyTorch; or the output of nccl-tests or of NCCL's Inspector";
 
 // Two lines may state different figures of one step. Of the same figure the first one counts.
 void take_missing(LoggedStep& known, const LoggedStep& step) {

@@ -55,6 +55,7 @@ namespace shardwright::cli {
 namespace {
 
 constexpr const char* kOverlapGradients = "overlap-gradients";
+constexpr const char* kArguments = "--arguments";
 
 struct ImportOptions {
   CommonOptions common;
@@ -65,6 +66,8 @@ struct ImportOptions {
   std::vector<std::string> against;
   // "overlap-gradients"; empty: none.
   std::string what_if;
+  // The positional parameters of launch scripts, as one text.
+  std::string arguments;
   // A folder; empty if nothing is to be written.
   std::string out;
 };
@@ -105,7 +108,7 @@ std::vector<calibration::Trace> read_against(const ImportOptions& options) {
     for (const std::string& known : options.files)
       if (std::filesystem::equivalent(known, file, none))
         problems.add("--against", file, "a trace that is not among those that predict it");
-    Recordings read = read_recordings({file}, options.scenario, show_progress(options.common));
+    Recordings read = read_recordings({file}, options.scenario, {}, show_progress(options.common));
     if (read.traces.empty())
       problems.add("--against", file + ", which is no trace",
                    "a trace of PyTorch's profiler or of Nsight Systems");
@@ -124,6 +127,12 @@ void refuse_without_traces(const ImportOptions& options, const Recordings& recor
       throw InputError("shardwright import",
                        {{name, fmt::format("{} without a trace", fmt::join(options.files, ", ")),
                          "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
+}
+
+void refuse_without_a_script(const ImportOptions& options, const Recordings& recordings) {
+  if (options.arguments.empty() || !recordings.plans.empty()) return;
+  throw InputError("shardwright import", {{kArguments, "no launch script",
+                                           "a script that takes these arguments as FILE"}});
 }
 
 bool names_a_plan(const ScenarioOptions& options) {
@@ -445,8 +454,10 @@ ExitCode import_traces(ImportOptions options) {
   check_what_if(options.what_if);
   const OutputFiles files = check_folder(options);
   options.files = files_to_read(options.files);
-  Recordings recordings =
-      read_recordings(options.files, options.scenario, show_progress(options.common));
+  Recordings recordings = read_recordings(options.files, options.scenario,
+                                          script_parameters(kArguments, options.arguments),
+                                          show_progress(options.common));
+  refuse_without_a_script(options, recordings);
   refuse_without_traces(options, recordings);
   refuse_without_a_plan(options.scenario, recordings);
   const Findings findings = explain(options, recordings);
@@ -473,6 +484,7 @@ void add_import_command(CLI::App& app, Action& action) {
   shardwright import rank*.json.gz --plan plan.json --out measured
   shardwright import rank*.json.gz --cluster dgx-h100 --out measured
   shardwright import pretrain_gpt.sh --cluster dgx-h100 --out measured
+  shardwright import run.sh --arguments "8B 4096 bf16" --gpus 64
   shardwright import snapshot.pickle --plan plan.json
   nsys export --type sqlite report.nsys-rep && shardwright import report.sqlite)");
   const auto options = std::make_shared<ImportOptions>();
@@ -494,6 +506,9 @@ void add_import_command(CLI::App& app, Action& action) {
       "each kernel, and the step");
   add_option(*command, "--what-if", options->what_if, kOverlapGradients,
              "Also predict the step with each gradient reduced as soon as it is there");
+  add_option(*command, kArguments, options->arguments, "TEXT",
+             "Positional parameters of a launch script, $1, $2 and so on, as they stand behind its "
+             "name");
   add_scenario_options(*command, options->scenario);
   add_common_options(*command, options->common);
   command->callback([options, &action] {

@@ -120,7 +120,8 @@ std::string inner_folders_text(const std::string& folder) {
   return inner.empty() ? "" : fmt::format("; its folders {} have some", fmt::join(inner, ", "));
 }
 
-void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
+void add_file(const std::string& path, const ScenarioOptions& options,
+              const planner::ScriptParameters& parameters, const ReadingWatch& watch,
               Recordings& recordings) {
   const std::string file = file_of_checkpoint(path).value_or(path);
   std::error_code none;
@@ -137,7 +138,7 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
   }
   std::optional<planner::LaunchArguments> launch;
   try {
-    launch = find_launch(file);
+    launch = find_launch(file, parameters);
   } catch (const InputError&) {
     if (!add_recording_if_any(file, watch, recordings)) throw;
     return;
@@ -157,7 +158,7 @@ std::uintmax_t bytes_of(const std::string& file) {
 }  // namespace
 
 Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
-                           bool shows_progress) {
+                           const planner::ScriptParameters& parameters, bool shows_progress) {
   ProblemList problems("shardwright import");
   Recordings recordings;
   const InterruptWatch interrupt;
@@ -171,7 +172,7 @@ Recordings read_recordings(const std::vector<std::string>& files, const Scenario
                                  line.show(read / std::max(1.0, all), "reading " + file);
                                },
                                interrupt.token()};
-      add_file(file, options, watch, recordings);
+      add_file(file, options, parameters, watch, recordings);
       return true;
     });
   problems.throw_if_any();

@@ -23,10 +23,10 @@ struct Recordings {
   std::vector<calibration::CollectiveFile> collectives;
 };
 
-// `options`: the cluster and stack of launches. Throws InputError with the problems of all files,
+// `options` has the cluster and stack of launches, `parameters` those of launch scripts. Throws InputError with the problems of all files,
 // and ReadingStopped after Ctrl-C.
 Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
-                           bool shows_progress);
+                           const planner::ScriptParameters& parameters, bool shows_progress);
 
 // The paths with the traces of a folder in its place, and without files that stand among them
 // before by another name: they would count twice, so that a message names them. Folders of

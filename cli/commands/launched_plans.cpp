@@ -19,6 +19,7 @@
 #include "core/spec/plan_text.hpp"
 #include "planner/export/plan_export.hpp"
 #include "planner/import/nemo_arguments.hpp"
+#include "planner/import/shell_script.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -100,10 +101,20 @@ std::optional<std::string> file_of_checkpoint(const std::string& path) {
   return std::nullopt;
 }
 
-std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
+planner::ScriptParameters script_parameters(const std::string& option, const std::string& text) {
+  planner::ScriptParameters parameters{std::nullopt, option};
+  if (text.empty()) return parameters;
+  parameters.values.emplace();
+  for (const planner::ShellCommand& command : planner::read_shell_script(text, option).commands)
+    parameters.values->insert(parameters.values->end(), command.begin(), command.end());
+  return parameters;
+}
+
+std::optional<planner::LaunchArguments> find_launch(const std::string& file,
+                                                    const planner::ScriptParameters& parameters) {
   const std::string head = head_of(file);
   if (begins_as_trace(head)) return std::nullopt;
-  auto launch = planner::find_launch_arguments(head, file);
+  auto launch = planner::find_launch_arguments(head, file, parameters);
   if (!launch) launch = planner::find_nemo_arguments(head, file);
   if (!launch && planner::states_a_model(head))
     throw InputError(file,

@@ -16,9 +16,14 @@ namespace shardwright::cli {
 // of checkpoints that of the last one; none for other paths.
 std::optional<std::string> file_of_checkpoint(const std::string& path);
 
+// The positional parameters of scripts in the text of an option, as a shell splits it into words;
+// without values where the text is empty. Throws InputError where quotes are not closed.
+planner::ScriptParameters script_parameters(const std::string& option, const std::string& text);
+
 // Returns none for traces and for logs without arguments. Throws InputError where the file cannot
 // be read or its script not be followed.
-std::optional<planner::LaunchArguments> find_launch(const std::string& file);
+std::optional<planner::LaunchArguments> find_launch(const std::string& file,
+                                                    const planner::ScriptParameters& parameters);
 
 struct LaunchedPlan {
   std::string file;

@@ -214,7 +214,8 @@ std::optional<double> read_fit_probability(const RequestOptions& options,
   }
   const double asked = read_ratio("--fit-probability", options.fit_probability, problems);
   if (asked < 1.0) return asked;
-  problems.add("--fit-probability", options.fit_probability, "less than 100%");
+  problems.add("--fit-probability", options.fit_probability,
+               "a percentage below 100%, as in 95% or 0.95");
   return std::nullopt;
 }
 

@@ -12,6 +12,7 @@
 #include "core/spec/plan_check.hpp"
 #include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
+#include "planner/export/megatron_layer_kinds.hpp"
 #include "planner/export/megatron_model.hpp"
 #include "planner/export/plan_export.hpp"
 #include "sim/cost/placement.hpp"
@@ -63,7 +64,8 @@ void add_pipeline(const Scenario& scenario, ArgumentList& arguments, PlanExport&
   const Plan& plan = scenario.plan;
   arguments.add("--pipeline-model-parallel-size", plan.pp);
   if (plan.pp == 1) return;
-  add_layer_split(scenario, arguments);
+  // The pattern of a hybrid model has the split.
+  if (!is_hybrid(scenario.model)) add_layer_split(scenario, arguments);
   if (plan.schedule != ScheduleKind::OneFOneB && plan.schedule != ScheduleKind::Interleaved)
     result.refuse("schedule", name_of(plan.schedule),
                   "1f1b or interleaved: Megatron-LM has no other");
@@ -337,7 +339,9 @@ void add_launch(const Scenario& scenario, PlanExport& result) {
   // From 2.10 on Transformer Engine would offload weights, too.
   const std::string variables = std::string(one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
                                 (plan.offload_modules.empty() ? "" : "NVTE_CPU_OFFLOAD_V1=1 ");
-  const std::string program = "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"";
+  const std::string program =
+      std::string(is_hybrid(scenario.model) ? "pretrain_mamba.py" : "pretrain_gpt.py") +
+      " \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"";
   const LaunchShape shape = launch_shape(scenario.cluster, plan);
   result.launch = variables + torchrun_line(shape, program);
   result.slurm_launch = variables + slurm_line(shape, program);

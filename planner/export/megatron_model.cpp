@@ -5,22 +5,10 @@
 #include <algorithm>
 
 #include "core/spec/plan_check.hpp"
+#include "planner/export/megatron_layer_kinds.hpp"
 
 namespace shardwright::planner {
 namespace {
-
-// Returns a Python list expression with a flag for each layer: "([0]*3+[1]*58)".
-template <class Has>
-std::string layer_pattern(std::int64_t layers, Has has) {
-  std::vector<std::string> runs;
-  for (std::int64_t layer = 0; layer < layers;) {
-    std::int64_t end = layer + 1;
-    while (end < layers && has(end) == has(layer)) ++end;
-    runs.push_back(fmt::format("[{}]*{}", has(layer) ? 1 : 0, end - layer));
-    layer = end;
-  }
-  return fmt::format("({})", fmt::join(runs, "+"));
-}
 
 void add_sizes(const ModelSpec& model, std::int64_t seq_len, ArgumentList& arguments) {
   arguments.add("--num-layers", model.layers);
@@ -54,12 +42,13 @@ void add_attention(const ModelSpec& model, ArgumentList& arguments) {
     }
   }
   if (attention.qk_norm) arguments.add("--qk-layernorm");
+  if (attention.output_gate) arguments.add("--attention-output-gate");
   if (attention.sliding_window == 0) return;
   // The window of Transformer Engine counts the tokens before a query.
   arguments.add("--window-size", fmt::format("{},0", attention.sliding_window - 1));
   const auto slides = [&](std::int64_t layer) { return model.sliding_window_of(layer) > 0; };
   if (attention.full_attention_interval > 0 || attention.full_attention_first_layers > 0)
-    arguments.add("--window-attn-skip-freq", layer_pattern(model.layers, slides));
+    arguments.add("--window-attn-skip-freq", layer_flags_text(model.layers, slides));
 }
 
 void add_llama3_scaling(const RopeScalingSpec& scaling, ArgumentList& arguments,
@@ -202,7 +191,7 @@ void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
   arguments.add("--moe-ffn-hidden-size", moe.expert_ffn);
   if (moe.first_dense_layers > 0 || moe.layer_interval > 1) {
     const auto sparse = [&](std::int64_t layer) { return model.is_sparse(layer); };
-    arguments.add("--moe-layer-freq", layer_pattern(model.layers, sparse));
+    arguments.add("--moe-layer-freq", layer_flags_text(model.layers, sparse));
   }
   if (moe.shared_experts > 0)
     arguments.add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn);
@@ -211,19 +200,13 @@ void add_experts(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
     arguments.add("--moe-expert-capacity-factor", fmt::format("{:g}", moe.capacity_factor));
   if (moe.pads_to_capacity) arguments.add("--moe-pad-expert-input-to-capacity");
   add_grouped_gemm(scenario, arguments, result);
-  if (moe.shared_expert_gate)
-    result.note("model", "Megatron-LM has no argument for the gate on its shared experts");
+  if (moe.shared_expert_gate) arguments.add("--moe-shared-expert-gate");
 }
 
 void note_other_shapes(const ModelSpec& model, PlanExport& result) {
   const auto note_if = [&](bool has, const char* what) {
     if (has) result.note("model", fmt::format("Megatron-LM has no argument for {}", what));
   };
-  if (!model.layer_pattern.empty())
-    result.note("model",
-                "the arguments of linear attention and of the pattern of layers are not written; "
-                "Megatron-LM trains hybrid models by its pretrain_mamba.py");
-  note_if(model.attention.output_gate, "a gate on the output of attention");
   note_if(model.parallel_block, "parallel attention and feed-forward blocks");
   note_if(model.norms_per_layer != 2, "a number of norms per layer other than two");
   note_if(model.post_norm, "norms behind attention and feed-forward alone");
@@ -247,8 +230,9 @@ void add_model_arguments(const Scenario& scenario, ArgumentList& arguments, Plan
   add_biases(model, arguments, result);
   add_layer_kinds(model, arguments, result);
   if (model.moe) add_experts(scenario, arguments, result);
+  add_layer_pattern(scenario, arguments, result);
   const std::int64_t further = trained_mtp_layers(model, scenario.plan);
-  if (further > 0) arguments.add("--mtp-num-layers", further);
+  if (further > 0 && !is_hybrid(model)) arguments.add("--mtp-num-layers", further);
   note_other_shapes(model, result);
 }
 

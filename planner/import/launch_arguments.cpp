@@ -92,6 +92,7 @@ class LauncherCounts {
       const bool names_gpus =
           name == "gpus_per_node" || (name == "gres" && count.starts_with("gpu"));
       if (names_gpus) count.erase(0, count.rfind(':') + 1);
+      if (name == "nnodes" && count.find(':') != std::string::npos) elastic_nodes_ = count;
       counts_.try_emplace(name, count_in(count));
     }
     for (std::size_t i = 0; i + 1 < end; ++i) {
@@ -101,6 +102,13 @@ class LauncherCounts {
     }
   }
 
+  // Of elastic runs the least number counts.
+  std::string elastic() const {
+    return elastic_nodes_.empty()
+               ? ""
+               : fmt::format("of {} nodes the first number counts", elastic_nodes_);
+  }
+
   // What is not known where a node has more GPUs than processes; empty otherwise.
   std::string doubt() const {
     const auto tasks = first({"ntasks_per_node"});
@@ -108,6 +116,15 @@ class LauncherCounts {
     if (has("nproc_per_node") || has("num_gpus") || !tasks || gpus.value_or(0) <= *tasks) return "";
     return fmt::format("whether a node's {} task{} use more than one each of its {} GPUs", *tasks,
                        *tasks == 1 ? "" : "s", *gpus);
+  }
+
+  // What was found in place of the number of processes, of which a flag has no value; empty if
+  // nothing was.
+  std::string found(const ShellScript& script) const {
+    for (const auto& [flag, cause] : script.without_value)
+      if (has(underscored(flag)) && !counts_.at(underscored(flag)))
+        return fmt::format("{} without a value, as it is {}", flag, cause);
+    return "";
   }
 
   std::optional<std::int64_t> ranks() const {
@@ -133,10 +150,17 @@ class LauncherCounts {
   }
 
   std::map<std::string, std::optional<std::int64_t>> counts_;
+  std::string elastic_nodes_;
 };
 
+// Names by which arguments state the number of layers: also by the pattern of a hybrid model, or
+// that of an encoder.
+constexpr std::array<const char*, 4> kLayers = {"num_layers", "hybrid_layer_pattern",
+                                                "hybrid_override_pattern", "encoder_num_layers"};
+
 bool describes_a_model(const std::map<std::string, std::string>& values) {
-  return values.contains("num_layers") && values.contains("hidden_size");
+  return values.contains("hidden_size") &&
+         std::ranges::any_of(kLayers, [&](const char* name) { return values.contains(name); });
 }
 
 bool is_program(const std::string& word) {
@@ -173,16 +197,23 @@ bool tells_a_place(const std::string& text) {
   return text == "RANK" || text.ends_with("_RANK");
 }
 
+std::string counted_assignment(const std::string& name, const ConditionalAssignment& assignment) {
+  if (!assignment.first_value.empty())
+    return fmt::format("of the loop \"{}\" in line {} the first turn counts, with {}",
+                       assignment.text, assignment.line, assignment.first_value);
+  return fmt::format("\"{}\" in line {} counts as if its condition held (without it {} {})",
+                     assignment.text, assignment.line, name,
+                     assignment.otherwise.empty() ? "has no value" : "is " + assignment.otherwise);
+}
+
 std::vector<std::string> unknown_in(const ShellScript& script) {
   std::vector<std::string> unknown;
   for (const auto& [name, value] : script.defaults)
     if (!tells_a_place(name)) unknown.push_back(fmt::format("{} has its default {}", name, value));
+  for (const std::string& name : script.taken_as_unset)
+    if (!tells_a_place(name)) unknown.push_back(name + " counts as not set");
   for (const auto& [name, assignment] : script.conditional)
-    if (!tells_a_place(name))
-      unknown.push_back(fmt::format(
-          "\"{}\" in line {} counts as if its condition held (without it {} {})", assignment.text,
-          assignment.line, name,
-          assignment.otherwise.empty() ? "has no value" : "is " + assignment.otherwise));
+    if (!tells_a_place(name)) unknown.push_back(counted_assignment(name, assignment));
   for (const std::string& command : script.substitutions)
     if (!tells_a_place(command))
       unknown.push_back(fmt::format("the output of {} is left out", command));
@@ -203,10 +234,14 @@ std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& comm
     for (const ShellCommand& comment : script.commented_commands)
       if (comment.front() == "SBATCH") counts.add(comment, comment.size());
     launch.ranks = counts.ranks();
+    if (!launch.ranks) launch.found_ranks = counts.found(script);
+    launch.program = *program;
+    for (const auto& [flag, cause] : script.without_value)
+      launch.without_value.emplace(underscored(flag), cause);
     if (!script.comments.empty()) launch.title = script.comments.front();
     launch.unknown = unknown_in(script);
-    if (std::string doubt = counts.doubt(); !doubt.empty())
-      launch.unknown.push_back(std::move(doubt));
+    for (std::string doubt : {counts.doubt(), counts.elastic()})
+      if (!doubt.empty()) launch.unknown.push_back(std::move(doubt));
     return launch;
   }
   return std::nullopt;
@@ -266,16 +301,22 @@ std::optional<LaunchArguments> logged_in(std::string_view text) {
   return launch;
 }
 
-bool has_flag(std::string_view text, std::string_view dashed, std::string_view underscored) {
-  return text.find(dashed) != std::string_view::npos ||
-         text.find(underscored) != std::string_view::npos;
+// True if a text has a flag of this name, with dashes or with underscores.
+bool has_flag(std::string_view text, std::string_view name) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return text.find("--" + dashed) != std::string_view::npos ||
+         text.find(fmt::format("--{}", name)) != std::string_view::npos;
+}
+
+bool states_layers(std::string_view text) {
+  return std::ranges::any_of(kLayers, [&](const char* name) { return has_flag(text, name); });
 }
 
 }  // namespace
 
 bool states_a_model(std::string_view text) {
-  return has_flag(text, "--num-layers", "--num_layers") &&
-         has_flag(text, "--hidden-size", "--hidden_size");
+  return states_layers(text) && has_flag(text, "hidden_size");
 }
 
 bool states_a_launch(std::string_view text) {
@@ -287,10 +328,11 @@ bool states_a_launch(std::string_view text) {
 }
 
 std::optional<LaunchArguments> find_launch_arguments(std::string_view text,
-                                                     const std::string& source) {
+                                                     const std::string& source,
+                                                     const ScriptParameters& parameters) {
   std::optional<LaunchArguments> launch = logged_in(text);
-  if (!launch && has_flag(text, "--num-layers", "--num_layers")) {
-    const ShellScript script = read_shell_script(text, source);
+  if (!launch && states_layers(text)) {
+    const ShellScript script = read_shell_script(text, source, parameters);
     launch = launched_by(script.commands, script);
     // Exports have the arguments in a list, and the command in a comment.
     if (!launch) launch = launched_by(script.commented_commands, script);

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -14,32 +14,57 @@
 
 #include "core/base/quantity_text.hpp"
 #include "core/program/shard_shape.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "planner/export/plan_export.hpp"
+#include "planner/import/known_models.hpp"
+#include "planner/import/megatron_layers.hpp"
 #include "planner/import/megatron_settings.hpp"
 #include "planner/import/megatron_shape.hpp"
 
 namespace shardwright::planner {
 namespace {
 
+// The text with each part in brackets as often as the number behind it says: "(tt|)*29". None where
+// brackets have no such number, or the text is too long.
+std::optional<std::string> without_brackets(std::string layout) {
+  constexpr std::size_t kMostChunks = 100'000;
+  for (std::size_t open = layout.find('('); open != std::string::npos; open = layout.find('(')) {
+    const std::size_t close = layout.find(")*", open);
+    if (close == std::string::npos) return std::nullopt;
+    const std::string part = layout.substr(open + 1, close - open - 1);
+    std::size_t times = 0;
+    const char* const begin = layout.data();
+    const auto [end, error] = std::from_chars(begin + close + 2, begin + layout.size(), times);
+    if (error != std::errc() || part.empty() || times > kMostChunks ||
+        part.size() * times > kMostChunks)
+      return std::nullopt;
+    std::string repeated;
+    for (std::size_t i = 0; i < times; ++i) repeated += part;
+    layout =
+        layout.substr(0, open) + repeated + layout.substr(static_cast<std::size_t>(end - begin));
+    if (layout.size() > kMostChunks) return std::nullopt;
+  }
+  return layout;
+}
+
 // The layers of each chunk of "Et*7|t*8|t*7L"
 // (megatron/core/transformer/pipeline_parallel_layer_layout.py); empty where the text is another
 // one.
-std::vector<std::int64_t> layout_layers(const std::string& layout) {
+std::vector<std::int64_t> layout_layers(const std::string& text) {
+  const std::optional<std::string> layout = without_brackets(text);
+  if (!layout) return {};
   std::vector<std::int64_t> chunks = {0};
-  for (std::size_t i = 0; i < layout.size(); ++i) {
-    const char c = layout[i];
+  for (std::size_t i = 0; i < layout->size(); ++i) {
+    const char c = (*layout)[i];
     std::int64_t times = 1;
-    if (i + 1 < layout.size() && layout[i + 1] == '*') {
+    if (i + 1 < layout->size() && (*layout)[i + 1] == '*') {
       std::size_t end = i + 2;
-      while (end < layout.size() && layout[end] >= '0' && layout[end] <= '9') ++end;
+      while (end < layout->size() && (*layout)[end] >= '0' && (*layout)[end] <= '9') ++end;
       if (end == i + 2 || end > i + 8) return {};
-      times = std::stoll(layout.substr(i + 2, end - i - 2));
+      times = std::stoll(layout->substr(i + 2, end - i - 2));
       i = end - 1;
     }
     if (c == '|')
-      chunks.push_back(0);
+      chunks.resize(chunks.size() + static_cast<std::size_t>(times));
     else if (c == 't')
       chunks.back() += times;
     else if (std::string_view("EmL, ").find(c) == std::string_view::npos)
@@ -49,7 +74,8 @@ std::vector<std::int64_t> layout_layers(const std::string& layout) {
 }
 
 void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
-                  const std::string& how_to_state_ranks, Plan& plan, ProblemList& problems) {
+                  const std::string& how_to_state_ranks, const LaunchArguments& launch, Plan& plan,
+                  ProblemList& problems) {
   plan.tp = settings.count("tensor_model_parallel_size", 1);
   plan.pp = settings.count("pipeline_model_parallel_size", 1);
   plan.cp = settings.count("context_parallel_size", 1);
@@ -63,8 +89,9 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
       of_model = std::numeric_limits<std::int64_t>::max();
   }
   if (!ranks) {
-    problems.add("the number of processes", "nothing",
-                 how_to_state_ranks + ", or --nnodes and --nproc-per-node of torchrun as numbers");
+    problems.add("the number of processes",
+                 launch.found_ranks.empty() ? "nothing" : launch.found_ranks,
+                 fmt::format("{}, or {} as numbers", how_to_state_ranks, launch.places_of_ranks));
   } else if (*ranks % of_model != 0) {
     problems.add("the number of processes", format_count(*ranks),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));
@@ -123,8 +150,33 @@ void state_split(const ModelSpec& model, const LayerCounts& chunks, Plan& plan) 
   }
 }
 
-void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
+// The layers of all chunks where an argument states them; empty otherwise, and where it is wrong.
+LayerCounts stated_chunks(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
+  LayerCounts chunks = hybrid_chunks(settings);
   const std::string layout = settings.text("pipeline_model_parallel_layout");
+  const auto first = settings.count("decoder_first_pipeline_num_layers");
+  const auto last = settings.count("decoder_last_pipeline_num_layers");
+  if (chunks.empty() && layout.empty()) {
+    if ((first || last) && plan.vpp == 1) return layers_of_stages(model, plan.pp, first, last);
+    return {};
+  }
+  if (chunks.empty()) chunks = layout_layers(layout);
+  const auto count = static_cast<std::int64_t>(chunks.size());
+  const bool has_all =
+      std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0}) == model.layers;
+  if (chunks.empty() || count % plan.pp != 0 || !has_all) {
+    settings.refuse_value(
+        layout.empty() ? "hybrid_layer_pattern" : "pipeline_model_parallel_layout",
+        layout.empty() ? "a multiple of pp chunks, with a | between them"
+                       : "\"Et*7|t*8|t*7L\", for example, with a multiple of pp chunks and "
+                         "the model's layers");
+    return {};
+  }
+  plan.vpp = count / plan.pp;
+  return chunks;
+}
+
+void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
   const std::int64_t each = settings.count("num_layers_per_virtual_pipeline_stage", 0);
   plan.embedding_counts_as_layer = settings.is_on("account_for_embedding_in_pipeline_split");
   plan.head_counts_as_layer = settings.is_on("account_for_loss_in_pipeline_split");
@@ -140,21 +192,7 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
     return;
   }
   if (each > 0) plan.vpp = std::max<std::int64_t>(1, units / (each * plan.pp));
-  const auto first = settings.count("decoder_first_pipeline_num_layers");
-  const auto last = settings.count("decoder_last_pipeline_num_layers");
-  LayerCounts chunks;
-  if (!layout.empty()) {
-    chunks = layout_layers(layout);
-    const auto count = static_cast<std::int64_t>(chunks.size());
-    if (chunks.empty() || count % plan.pp != 0 ||
-        std::accumulate(chunks.begin(), chunks.end(), std::int64_t{0}) != model.layers)
-      return settings.refuse("pipeline_model_parallel_layout",
-                             "\"Et*7|t*8|t*7L\", for example, with a multiple of pp chunks and the "
-                             "model's layers");
-    plan.vpp = count / plan.pp;
-  } else if ((first || last) && plan.vpp == 1) {
-    chunks = layers_of_stages(model, plan.pp, first, last);
-  }
+  const LayerCounts chunks = stated_chunks(settings, model, plan);
   plan.schedule = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
   if (!chunks.empty()) state_split(model, chunks, plan);
 }
@@ -276,11 +314,22 @@ void read_precision(MegatronSettings& settings, Plan& plan) {
   if (!fp4.empty() && fp4 != "False") plan.precision = Precision::Nvfp4;
 }
 
+// The stack's gradients, where the arguments have them in 16 bits.
+void read_gradients(MegatronSettings& settings, const Plan& plan, StackSpec& stack) {
+  const std::string main = settings.text("main_grads_dtype");
+  const bool narrow =
+      settings.is_on("grad_reduce_in_bf16") || main.ends_with("bf16") || main.ends_with("bfloat16");
+  const bool wide = settings.is_on("accumulate_allreduce_grads_in_fp32", true);
+  // DeepSpeed's engine, not Megatron-LM's, reduces the gradients.
+  if (settings.is_on("deepspeed") || plan.precision == Precision::Fp32 || (wide && !narrow)) return;
+  stack.gradients.fp32_reduction = stack.gradients.fp32_accumulation = false;
+}
+
 Plan read_plan_arguments(MegatronSettings& settings, const ModelSpec& model, const StackSpec& stack,
                          std::optional<std::int64_t> ranks, const std::string& how_to_state_ranks,
-                         ProblemList& problems) {
+                         const LaunchArguments& launch, ProblemList& problems) {
   Plan plan;
-  read_degrees(settings, ranks, how_to_state_ranks, plan, problems);
+  read_degrees(settings, ranks, how_to_state_ranks, launch, plan, problems);
   plan.micro_batch = settings.count("micro_batch_size", 1);
   plan.global_batch = settings.count("global_batch_size", plan.micro_batch * plan.dp);
   plan.seq_len = settings.required("seq_length");
@@ -295,122 +344,6 @@ Plan read_plan_arguments(MegatronSettings& settings, const ModelSpec& model, con
   read_offload(settings, model, plan);
   read_precision(settings, plan);
   return plan;
-}
-
-// The model that a shipped one's export describes.
-std::optional<ModelSpec> exported_model(const ModelSpec& shipped, const Scenario& like) {
-  Scenario scenario = like;
-  scenario.model = shipped;
-  scenario.plan.multi_token_prediction = like.model.mtp_layers > 0;
-  // The split of the layers is another one's.
-  scenario.plan.stage_layers.clear();
-  scenario.plan.pp = scenario.plan.vpp = 1;
-  const auto launch = find_launch_arguments(megatron_arguments(scenario).text, "export");
-  if (!launch) return std::nullopt;
-  ProblemList problems("export");
-  MegatronSettings settings(*launch, problems);
-  ModelSpec model = model_of(settings);
-  return problems.empty() ? std::optional(std::move(model)) : std::nullopt;
-}
-
-bool has_sizes_of(const ModelSpec& a, const ModelSpec& b) {
-  const auto width = [](const ModelSpec& model) {
-    return model.moe ? model.moe->expert_ffn * model.moe->experts : model.mlp.ffn_hidden;
-  };
-  return a.layers == b.layers && a.hidden == b.hidden && a.attention.heads == b.attention.heads &&
-         a.attention.kv_heads == b.attention.kv_heads && width(a) == width(b);
-}
-
-// The number of further fields in which two models of the same sizes agree.
-int likeness(const ModelSpec& a, const ModelSpec& b) {
-  return int{a.rope_theta == b.rope_theta} + int{a.position == b.position} +
-         int{a.max_seq_len == b.max_seq_len} + int{a.norm == b.norm} +
-         int{a.norm_epsilon == b.norm_epsilon} + int{a.tied_embeddings == b.tied_embeddings} +
-         int{a.attention.qkv_bias == b.attention.qkv_bias} + int{a.mlp == b.mlp} +
-         int{a.moe == b.moe} + int{a.rope_scaling == b.rope_scaling};
-}
-
-struct KnownModels {
-  // Models that the same arguments describe.
-  std::vector<const ModelSpec*> equal;
-  // Models of the same sizes, which these are among; the most alike come first.
-  std::vector<const ModelSpec*> alike;
-};
-
-KnownModels known_models(const Scenario& imported) {
-  KnownModels known;
-  for (const ModelSpec& shipped : shipped_model_specs()) {
-    if (shipped.layers != imported.model.layers || shipped.hidden != imported.model.hidden)
-      continue;
-    const std::int64_t vocabulary = imported.model.vocab;
-    // Logs may state it padded.
-    if (vocabulary > 0 && (shipped.vocab > vocabulary || vocabulary > shipped.vocab + 8192))
-      continue;
-    if (has_sizes_of(shipped, imported.model)) known.alike.push_back(&shipped);
-    auto described = exported_model(shipped, imported);
-    if (!described) continue;
-    described->vocab = imported.model.vocab;
-    if (*described == imported.model) known.equal.push_back(&shipped);
-  }
-  std::stable_sort(known.alike.begin(), known.alike.end(),
-                   [&](const ModelSpec* a, const ModelSpec* b) {
-                     return likeness(*a, imported.model) > likeness(*b, imported.model);
-                   });
-  return known;
-}
-
-const ModelSpec& preferred(const std::vector<const ModelSpec*>& models, const std::string& name) {
-  const auto named = std::find_if(models.begin(), models.end(),
-                                  [&](const ModelSpec* each) { return each->name == name; });
-  return named == models.end() ? *models.front() : **named;
-}
-
-std::string names_of_models(const std::vector<const ModelSpec*>& models) {
-  std::vector<std::string> names;
-  for (const ModelSpec* each : models) names.push_back(each->name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-// The file's name, or that of the run's folder where all runs have files of one name, as in
-// "llama/iter_0000100/mp_rank_00/model_optim_rng.pt".
-std::string name_of_source(std::filesystem::path source) {
-  const auto says_nothing = [](const std::string& name) {
-    return name == "common" || name == "model_optim_rng" || name == "run_config" ||
-           name == "release" || name.starts_with("iter_") || name.starts_with("mp_rank_");
-  };
-  std::string name = source.stem().string();
-  while (says_nothing(name) && source.has_parent_path() && source != source.parent_path()) {
-    source = source.parent_path();
-    name = source.filename().string();
-  }
-  return name.empty() || says_nothing(name) ? "imported" : name;
-}
-
-// Takes the shipped model of the same arguments, or names the model after its file and looks for
-// its vocabulary.
-void identify_model(const LaunchArguments& launch, ImportedPlan& imported) {
-  ModelSpec& model = imported.scenario.model;
-  const KnownModels known = known_models(imported.scenario);
-  const std::string name = exported_names(launch).model;
-  if (!known.equal.empty()) {
-    const ModelSpec& shipped = preferred(known.equal, name);
-    const bool predicts = model.mtp_layers > 0;
-    if (known.equal.size() > 1 && shipped.name != name)
-      imported.assumed.push_back(fmt::format("the model is {}: {} have the same arguments",
-                                             shipped.name, names_of_models(known.equal)));
-    imported.scenario.plan.multi_token_prediction = shipped.mtp_layers == 0 || predicts;
-    model = shipped;
-    return;
-  }
-  model.name = name_of_source(launch.source);
-  if (model.vocab > 0) return;
-  // GPT-2's, padded to a multiple of 128.
-  constexpr std::int64_t kUsualVocabulary = 50'304;
-  model.vocab = known.alike.empty() ? kUsualVocabulary : preferred(known.alike, name).vocab;
-  imported.assumed.push_back(fmt::format(
-      "the vocabulary has {} tokens, {}: no argument states it", format_count(model.vocab),
-      known.alike.empty() ? "as GPT-2's padded one"
-                          : "as that of " + preferred(known.alike, name).name));
 }
 
 }  // namespace
@@ -433,12 +366,14 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
   scenario.stack = stack;
   scenario.model = model_of(settings);
   scenario.plan = read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks,
-                                      how_to_state_ranks, problems);
+                                      how_to_state_ranks, launch, problems);
+  read_gradients(settings, scenario.plan, scenario.stack);
   problems.throw_if_any();
   if (!launch.unknown.empty())
     imported.assumed.push_back(fmt::format("nobody knows what the script finds when it runs: {}",
                                            fmt::join(launch.unknown, ", ")));
-  identify_model(launch, imported);
+  identify_model(launch, settings, imported);
+  problems.throw_if_any();
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.
   read_scenario(to_json(scenario), launch.source);

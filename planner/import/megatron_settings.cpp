@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -136,7 +137,7 @@ std::int64_t MegatronSettings::count(const std::string& name, std::int64_t other
 }
 
 std::int64_t MegatronSettings::required(const std::string& name) {
-  if (find(name) == nullptr) problems_.add(flag_of(name), "nothing", "a number");
+  if (find(name) == nullptr) add_problem(name, "nothing", "a number");
   return count(name, 1);
 }
 
@@ -152,10 +153,39 @@ double MegatronSettings::real(const std::string& name, double otherwise) {
 void MegatronSettings::refuse(const std::string& name, const std::string& expected) {
   // A switch of a script that should have a value.
   const bool lacks_value = !launch_.complete && text(name) == "True";
-  problems_.add(flag_of(name),
-                lacks_value ? "no value: the output of commands and the environment are not known"
-                            : text(name),
-                expected);
+  if (!lacks_value) return refuse_value(name, expected);
+  const auto cause = launch_.without_value.find(name);
+  add_problem(
+      name,
+      cause == launch_.without_value.end() ? "no value" : "no value, as it is " + cause->second,
+      expected);
+}
+
+void MegatronSettings::refuse_value(const std::string& name, const std::string& expected) {
+  const std::string value = text(name);
+  add_problem(name, value.empty() ? "nothing" : value, expected);
+}
+
+void MegatronSettings::add_problem(const std::string& name, const std::string& found,
+                                   const std::string& expected) {
+  if (refused_.insert(name).second) problems_.add(flag_of(name), found, expected);
+}
+
+void MegatronSettings::refuse_program(const std::string& expected) {
+  problems_.add("the program", launch_.program, expected);
+}
+
+std::vector<std::string> MegatronSettings::words_of_program() const {
+  const std::string& program = launch_.program;
+  const std::size_t folder = program.rfind('/');
+  std::vector<std::string> words(1);
+  for (const char c : program.substr(folder == std::string::npos ? 0 : folder + 1)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0)
+      words.emplace_back();
+    else
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return words;
 }
 
 std::vector<std::string> MegatronSettings::unread() const {

@@ -29,17 +29,26 @@ class MegatronSettings {
   std::int64_t required(const std::string& name);
   double real(const std::string& name, double otherwise);
 
+  // The value is one that its kind does not allow.
   void refuse(const std::string& name, const std::string& expected);
+  // The value is one of its kind, and what it asks for is not simulated.
+  void refuse_value(const std::string& name, const std::string& expected);
+  void refuse_program(const std::string& expected);
+
+  // In lower case: "pretrain" and "gpt" of pretrain_gpt.py. Empty where no program is known.
+  std::vector<std::string> words_of_program() const;
 
   // The flags that nobody asked for, in the order of their names.
   std::vector<std::string> unread() const;
 
  private:
   const std::string* find(const std::string& name);
+  // One for each name.
+  void add_problem(const std::string& name, const std::string& found, const std::string& expected);
 
   const LaunchArguments& launch_;
   ProblemList& problems_;
-  std::set<std::string> read_;
+  std::set<std::string> read_, refused_;
 };
 
 // "--num-layers" of "num_layers".

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/import/megatron_layers.hpp"
+
 namespace shardwright::planner {
 namespace {
 
@@ -24,6 +26,8 @@ void read_latent(MegatronSettings& settings, AttentionSpec& attention) {
   attention.qk_nope_head_dim = settings.count("qk_head_dim", 128);
   attention.qk_rope_head_dim = settings.count("qk_pos_emb_head_dim", 64);
   attention.v_head_dim = settings.count("v_head_dim", 128);
+  attention.head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
+  attention.kv_heads = attention.heads;
 }
 
 // Layers in which attention sees all tokens: each nth one, or as a list says.
@@ -61,11 +65,10 @@ void read_attention(MegatronSettings& settings, ModelSpec& model) {
   attention.head_dim = settings.count("kv_channels", model.hidden / attention.heads);
   const std::int64_t groups = settings.count("num_query_groups", 1);
   attention.kv_heads = settings.is_on("group_query_attention") ? groups : attention.heads;
-  if (settings.is_on("multi_latent_attention")) {
-    read_latent(settings, attention);
-    attention.kv_heads = attention.heads;
-  }
-  attention.qk_norm = settings.is_on("qk_layernorm");
+  const bool is_latent = settings.is_on("multi_latent_attention");
+  if (is_latent) read_latent(settings, attention);
+  // Those of latent attention are in its bottlenecks, which always have them.
+  attention.qk_norm = settings.is_on("qk_layernorm") && !is_latent;
   const std::string softmax = settings.text("softmax_type");
   attention.sinks = softmax == "learnable";
   if (!softmax.empty() && !attention.sinks && softmax != "vanilla" && softmax != "off-by-one")
@@ -194,7 +197,7 @@ void read_experts(MegatronSettings& settings, ModelSpec& model) {
 ModelSpec model_of(MegatronSettings& settings) {
   constexpr std::int64_t kMostLayers = 10'000;
   ModelSpec model;
-  model.layers = settings.required("num_layers");
+  model.layers = number_of_layers(settings);
   model.hidden = settings.required("hidden_size");
   if (model.layers < 1 || model.layers > kMostLayers) {
     settings.refuse("num_layers", "1 to 10,000");
@@ -211,6 +214,7 @@ ModelSpec model_of(MegatronSettings& settings) {
   read_positions(settings, model);
   read_norms(settings, model);
   read_experts(settings, model);
+  read_layer_kinds(settings, model);
   return model;
 }
 

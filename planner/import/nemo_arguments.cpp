@@ -31,6 +31,7 @@ constexpr std::array kFieldsOfModel = {"num_layers",
                                        "add_bias_linear",
                                        "add_qkv_bias",
                                        "qk_layernorm",
+                                       "attention_output_gate",
                                        "window_size",
                                        "window_attn_skip_freq",
                                        "position_embedding_type",
@@ -47,6 +48,28 @@ constexpr std::array kFieldsOfModel = {"num_layers",
                                        "qk_pos_emb_head_dim",
                                        "v_head_dim",
                                        "mtp_num_layers",
+                                       "mtp_hybrid_override_pattern",
+                                       "mtp_use_repeated_layer",
+                                       "hybrid_layer_pattern",
+                                       "hybrid_override_pattern",
+                                       "hybrid_attention_ratio",
+                                       "hybrid_mlp_ratio",
+                                       "is_hybrid_model",
+                                       "mamba_num_heads",
+                                       "mamba_head_dim",
+                                       "mamba_num_groups",
+                                       "mamba_state_dim",
+                                       "experimental_attention_variant",
+                                       "linear_attention_freq",
+                                       "linear_num_value_heads",
+                                       "linear_value_head_dim",
+                                       "linear_num_key_heads",
+                                       "linear_key_head_dim",
+                                       "linear_conv_kernel_dim",
+                                       "heterogeneous_layers_config_path",
+                                       "heterogeneous_layers_config_encoded_json",
+                                       "enable_mhc_connections",
+                                       "moe_latent_size",
                                        "moe_router_topk",
                                        "moe_ffn_hidden_size",
                                        "moe_layer_freq",
@@ -86,7 +109,7 @@ constexpr std::array kFieldsOfModel = {"num_layers",
 // Further places of arguments. Where a place has a value, those after it do not count: the overlap
 // that a run asks for, for one, goes before that of the model. "model" stands for wherever the
 // fields of the model are.
-constexpr std::array<std::pair<const char*, const char*>, 47> kPlaces = {{
+constexpr std::array<std::pair<const char*, const char*>, 52> kPlaces = {{
     {"train.micro_batch_size", "micro_batch_size"},
     {"train.global_batch_size", "global_batch_size"},
     {"data.micro_batch_size", "micro_batch_size"},
@@ -103,6 +126,7 @@ constexpr std::array<std::pair<const char*, const char*>, 47> kPlaces = {{
     {"comm_overlap.overlap_moe_expert_parallel_comm", "overlap_moe_expert_parallel_comm"},
     {"ddp.overlap_grad_reduce", "overlap_grad_reduce"},
     {"ddp.overlap_param_gather", "overlap_param_gather"},
+    {"mixed_precision.grad_reduce_in_fp32", "accumulate_allreduce_grads_in_fp32"},
     {"ddp.use_distributed_optimizer", "use_distributed_optimizer"},
     {"ddp.use_megatron_fsdp", "use_megatron_fsdp"},
     {"ddp.use_custom_fsdp", "use_megatron_fsdp"},
@@ -124,6 +148,10 @@ constexpr std::array<std::pair<const char*, const char*>, 47> kPlaces = {{
     {"model.activations_checkpoint_method", "recompute_method"},
     {"model.activations_checkpoint_num_layers", "recompute_num_layers"},
     {"model.num_moe_experts", "num_experts"},
+    {"model.mamba_ssm_ngroups", "mamba_num_groups"},
+    {"model.tokenizer.model", "tokenizer_model"},
+    {"model.tokenizer.type", "tokenizer_name_or_path"},
+    {"tokenizer.tokenizer_model", "tokenizer_model"},
     {"model.bias", "add_bias_linear"},
     {"model.rotary_percentage", "rotary_percent"},
     {"model.layernorm_epsilon", "norm_epsilon"},
@@ -229,6 +257,8 @@ void read_names_of_kinds(const NemoConfig& config, Values& values) {
     values["normalization"] = norm == "rmsnorm" || norm == "RMSNorm" ? "RMSNorm" : "LayerNorm";
   const std::string shares = config.text("model.share_embeddings_and_output_weights");
   if (shares == "False") values["untie_embeddings_and_output_weights"] = "True";
+  // NeMo's configuration of Mamba, which has layers of attention only where a pattern says so.
+  if (!config.text("model.mamba_ssm_ngroups").empty()) values["is_hybrid_model"] = "True";
   if (values.contains("num_query_groups")) values["group_query_attention"] = "True";
   // Blocks of this kind are four times as wide, gated or not.
   std::int64_t hidden = 0;
@@ -276,15 +306,21 @@ std::optional<std::int64_t> processes(const NemoConfig& config) {
   return nodes && devices ? std::optional(*nodes * *devices) : std::nullopt;
 }
 
-// Fields that only models with recurrent layers have, which no argument describes.
+// What stands where the processes should: "trainer.num_nodes 2, trainer.devices auto".
+std::string found_processes(const NemoConfig& config) {
+  std::string found;
+  for (const char* place : {"trainer.num_nodes", "trainer.devices"})
+    if (const std::string text = config.text(place); !text.empty())
+      found += fmt::format("{}{} {}", found.empty() ? "" : ", ", place, text);
+  return found;
+}
+
+// Griffin's recurrence, which no argument describes.
 void check_layers(const NemoConfig& config, const std::string& source) {
-  for (const char* field : {"hybrid_override_pattern", "hybrid_layer_pattern", "mamba_ssm_ngroups",
-                            "activations_checkpoint_recurrent"}) {
-    const std::string value = config.text(std::string("model.") + field);
-    if (!value.empty())
-      throw InputError(source, {{fmt::format("model.{}", field), value,
-                                 "a model with attention in all layers"}});
-  }
+  const std::string value = config.text("model.activations_checkpoint_recurrent");
+  if (!value.empty())
+    throw InputError(source, {{"model.activations_checkpoint_recurrent", value,
+                               "a model of attention, or with layers of Mamba-2"}});
 }
 
 LaunchArguments arguments_of(const NemoConfig& config) {
@@ -299,6 +335,8 @@ LaunchArguments arguments_of(const NemoConfig& config) {
   read_number_formats(config, launch.values);
   read_states_of_optimizer(config, launch.values);
   launch.ranks = processes(config);
+  if (!launch.ranks) launch.found_ranks = found_processes(config);
+  launch.places_of_ranks = "trainer.num_nodes and trainer.devices";
   return launch;
 }
 

@@ -14,7 +14,7 @@ class Arithmetic {
       : text_(text), value_of_(value_of) {}
 
   std::optional<std::int64_t> value() {
-    const auto result = sum(0);
+    const auto result = choice(0);
     skip();
     return at_ == text_.size() ? result : std::nullopt;
   }
@@ -29,6 +29,37 @@ class Arithmetic {
   char next() {
     skip();
     return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  // "A > 1 ? B : C".
+  Value choice(int depth) {
+    const Value condition = comparison(depth);
+    if (!condition || next() != '?') return condition;
+    ++at_;
+    const Value first = choice(depth + 1);
+    if (next() != ':') return std::nullopt;
+    ++at_;
+    const Value second = choice(depth + 1);
+    return *condition != 0 ? first : second;
+  }
+
+  Value comparison(int depth) {
+    const Value left = sum(depth);
+    if (!left) return left;
+    next();
+    for (const std::string_view operation : {"==", "!=", "<=", ">=", "<", ">"}) {
+      if (!text_.substr(at_).starts_with(operation)) continue;
+      at_ += operation.size();
+      const Value right = sum(depth);
+      if (!right) return right;
+      const bool equal = *left == *right, less = *left < *right;
+      const char first = operation.front();
+      const bool or_equal = operation.size() == 2 && equal;
+      if (first == '=') return equal;
+      if (first == '!') return !equal;
+      return or_equal || (first == '<' ? less : !less && !equal);
+    }
+    return left;
   }
 
   Value sum(int depth) {
@@ -62,12 +93,13 @@ class Arithmetic {
     if (depth > kDeepestBrackets) return std::nullopt;
     if (next() == '(') {
       ++at_;
-      const Value inner = sum(depth + 1);
+      const Value inner = choice(depth + 1);
       if (next() != ')') return std::nullopt;
       ++at_;
       return inner;
     }
-    if (next() == '$') ++at_;
+    const bool is_expanded = next() == '$';
+    if (is_expanded) ++at_;
     const bool braced = next() == '{';
     if (braced) ++at_;
     const std::size_t begin = at_;
@@ -76,7 +108,9 @@ class Arithmetic {
       ++at_;
     const std::string name(text_.substr(begin, at_ - begin));
     if (braced && next() == '}') ++at_;
-    return number_of(value_of_(name));
+    const bool is_number =
+        !is_expanded && name.find_first_not_of("0123456789") == std::string::npos;
+    return number_of(is_number ? name : value_of_(name));
   }
 
   static Value number_of(const std::string& text) {

@@ -9,11 +9,11 @@
 
 namespace shardwright::planner {
 
-// The value of a variable; of a text that is the name of none, the text.
+// The value of a variable or of a positional parameter; empty if it has none.
 using ShellValue = std::function<std::string(const std::string& name)>;
 
-// Sums, products and brackets of integers and variables; none of anything else, and of what
-// overflows.
+// Sums, products, comparisons, "A ? B : C" and brackets of integers and variables; none of anything
+// else, and of what overflows.
 std::optional<std::int64_t> arithmetic_value(std::string_view text, const ShellValue& value_of);
 
 }  // namespace shardwright::planner

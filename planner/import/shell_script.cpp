@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "planner/import/shell_arithmetic.hpp"
+#include "planner/import/shell_conditions.hpp"
+#include "planner/import/shell_words.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -16,70 +19,16 @@ namespace {
 constexpr std::size_t kMostValueBytes = 1U << 20U;
 constexpr int kDeepest = 64;
 
-using Variables = std::map<std::string, std::vector<std::string>>;
-
-constexpr bool is_name_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-constexpr bool is_name_part(char c) {
-  return is_name_start(c) || (c >= '0' && c <= '9');
-}
-
-constexpr bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
-
-// The words that a value becomes: texts join the last one, blanks of what is expanded end it.
-class Words {
- public:
-  void add(char c) { open() += c; }
-  void add(std::string_view text) { open() += text; }
-  // A word may be empty where it has quotes.
-  void begin() { open(); }
-  void end() { is_open_ = false; }
-
-  void add_split(std::string_view text) {
-    for (const char c : text) {
-      if (is_blank(c) || c == '\n')
-        end();
-      else
-        add(c);
-    }
-  }
-
-  std::vector<std::string> take() { return std::move(words_); }
-
- private:
-  std::string& open() {
-    if (!is_open_) words_.emplace_back();
-    is_open_ = true;
-    return words_.back();
-  }
-
-  std::vector<std::string> words_;
-  bool is_open_ = false;
-};
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 class ShellReader {
  public:
-  ShellReader(std::string_view text, const std::string& source, Variables& variables,
+  ShellReader(std::string_view text, const std::string& source, ShellVariables& variables,
               ShellScript& script)
       : text_(text), source_(source), variables_(variables), script_(script) {}
 
   void read(std::vector<ShellCommand>& commands) {
     while (at_ < text_.size()) {
       ShellCommand command = read_command();
-      if (!command.empty()) {
-        read_inner_script(command, commands);
-        commands.push_back(std::move(command));
-      }
+      if (!command.empty() && !blocks_.skips()) follow(std::move(command), commands);
       if (at_ < text_.size()) ++at_;
     }
   }
@@ -98,7 +47,7 @@ class ShellReader {
   // Blanks, continued lines and, where a word may begin, comments.
   void skip_blanks() {
     for (;;) {
-      if (is_blank(peek())) {
+      if (is_shell_blank(peek())) {
         ++at_;
       } else if (peek() == '\\' && peek(1) == '\n') {
         at_ += 2;
@@ -115,32 +64,67 @@ class ShellReader {
   }
 
   ShellCommand read_command() {
-    Words words;
+    ShellWords words;
     ShellCommand command;
     bool may_assign = true;
-    follows_outcome_ = at_ > 1 && (text_[at_ - 1] == '&' || text_[at_ - 1] == '|') &&
-                       text_[at_ - 2] == text_[at_ - 1];
+    const bool is_joined = at_ > 1 && text_[at_ - 2] == text_[at_ - 1];
+    const ShellJoin join = is_joined && text_[at_ - 1] == '&'   ? ShellJoin::And
+                           : is_joined && text_[at_ - 1] == '|' ? ShellJoin::Or
+                                                                : ShellJoin::Follows;
+    follows_outcome_ = join != ShellJoin::Follows;
+    unknown_.clear();
     for (skip_blanks(); !ends_command(); skip_blanks()) {
       if (may_assign && take_assignment()) continue;
       const bool is_redirection = peek() == '<' || peek() == '>';
       while (peek() == '<' || peek() == '>' || (is_redirection && peek() == '&')) ++at_;
       if (is_redirection) skip_blanks();
-      Words word;
+      ShellWords word;
+      const std::size_t begin = at_;
       read_word(word, true);
-      if (is_redirection) continue;
+      // "2>" is the redirection of a stream.
+      const bool is_stream = (peek() == '<' || peek() == '>') && at_ > begin &&
+                             text_.find_first_not_of("0123456789", begin) == at_;
+      if (is_redirection || is_stream) continue;
       for (std::string& each : word.take()) {
-        if (command.empty()) follow_block(each);
-        may_assign = command.empty() && is_declaration(each);
+        if (command.empty()) blocks_.begin(each);
+        may_assign = command.empty() && may_precede_assignment(each);
         // A list that is unset, in quotes, is no word.
         if (!may_assign && !each.empty()) command.push_back(std::move(each));
       }
     }
+    blocks_.end(command, unknown_.empty(), join);
     return command;
+  }
+
+  void follow(ShellCommand command, std::vector<ShellCommand>& commands) {
+    const std::string& name = command.front();
+    if (name == "function" || (peek() == '(' && peek(1) == ')')) variables_.set_in_function(true);
+    if (name == "}") variables_.set_in_function(false);
+    // Nobody knows how often a loop shifts.
+    const bool shifts_one = command.size() == 1 && !blocks_.is_in_doubt();
+    if (name == "shift") shifts_one ? variables_.shift() : variables_.forget_parameters();
+    if (name == "for") begin_loop(command);
+    // Its words are one text, which the shell reads again.
+    if (name == "eval" &&
+        read_as_script(joined_words({command.begin() + 1, command.end()}), {}, commands))
+      return;
+    read_inner_script(command, commands);
+    commands.push_back(std::move(command));
+  }
+
+  // The first turn of a loop stands for all.
+  void begin_loop(const ShellCommand& command) {
+    if (command.size() < 3 || command[2] != "in") return;
+    const std::string& name = command[1];
+    if (command.size() == 3)
+      return variables_.set_unknown(name, fmt::format("${}, the variable of a loop", name));
+    variables_.set(name, {command[3]});
+    doubtful_.erase(name);
+    if (command.size() > 4) doubtful_[name] = {line_of(at_), joined_words(command), "", command[3]};
   }
 
   // The commands of "srun … bash -c '$LAUNCHER $CMD'", with the words before the inner shell.
   void read_inner_script(const ShellCommand& command, std::vector<ShellCommand>& commands) {
-    constexpr int kDeepestShell = 4;
     const auto is_shell = [](const std::string& word) {
       return word == "bash" || word == "sh" || word.ends_with("/bash") || word.ends_with("/sh");
     };
@@ -148,84 +132,85 @@ class ShellReader {
     const auto text = std::find_if(shell, command.end(), [](const std::string& word) {
       return word.starts_with("-") && !word.starts_with("--") && word.ends_with("c");
     });
-    if (command.end() - text < 2 || depth_ >= kDeepestShell) return;
-    ShellReader inner(*(text + 1), source_, variables_, script_);
+    if (command.end() - text >= 2) read_as_script(*(text + 1), {command.begin(), shell}, commands);
+  }
+
+  // The commands of a text, each behind the words of `launcher`. False where it is no script.
+  bool read_as_script(const std::string& text, const ShellCommand& launcher,
+                      std::vector<ShellCommand>& commands) {
+    constexpr int kDeepestShell = 4;
+    if (depth_ >= kDeepestShell) return false;
+    ShellReader inner(text, source_, variables_, script_);
     inner.depth_ = depth_ + 1;
     inner.expanded_ = expanded_;
     std::vector<ShellCommand> inner_commands;
+    bool is_script = true;
     try {
       inner.read(inner_commands);
     } catch (const InputError&) {  // The text may be for another shell than this one.
+      is_script = false;
     }
     expanded_ = inner.expanded_;
     for (const ShellCommand& each : inner_commands) {
-      ShellCommand& whole = commands.emplace_back(command.begin(), shell);
+      ShellCommand& whole = commands.emplace_back(launcher);
       whole.insert(whole.end(), each.begin(), each.end());
     }
-  }
-
-  static bool is_declaration(const std::string& word) {
-    return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
-           word == "then" || word == "else" || word == "do" || word == "{";
-  }
-
-  // Counts the conditions and loops that the next command stands in. Only words that stand behind a
-  // condition or a list count, because prose of texts within a script begins with "if" and "for",
-  // too.
-  void follow_block(const std::string& word) {
-    if (word == "then" || word == "do" || word == "case") ++blocks_;
-    if (word == "elif" || word == "fi" || word == "done" || word == "esac")
-      blocks_ = std::max(0, blocks_ - 1);
+    return is_script;
   }
 
   // Remembers an assignment that ends here and began at `begin`, until another one is sure to
   // follow it.
   void note_condition(const std::string& name, std::size_t begin, const std::string& before) {
     doubtful_.erase(name);
-    if (blocks_ == 0 && !follows_outcome_) return;
+    if (!blocks_.is_in_doubt() && !follows_outcome_) return;
     constexpr std::size_t kLongest = 60;
-    const std::string_view whole = text_.substr(begin, at_ - begin);
-    const std::string_view text = whole.substr(0, std::min(whole.find('\n'), kLongest));
-    doubtful_[name] = {line_of(begin), std::string(text) + (text.size() < whole.size() ? "…" : ""),
-                       before};
+    const std::string_view text = text_.substr(begin, at_ - begin);
+    doubtful_[name] = {line_of(begin), shortened_text(text, std::min(text.find('\n'), kLongest)),
+                       before, ""};
   }
 
   // NAME=…, NAME+=…, NAME=(…).
   bool take_assignment() {
     const std::size_t begin = at_;
     std::size_t end = at_;
-    if (!is_name_start(peek())) return false;
-    while (end < text_.size() && is_name_part(text_[end])) ++end;
+    if (!is_shell_name_start(peek())) return false;
+    while (end < text_.size() && is_shell_name_part(text_[end])) ++end;
     const bool appends = text_.substr(end).starts_with("+=");
     if (!appends && !text_.substr(end).starts_with("=")) return false;
     const std::string name(text_.substr(at_, end - at_));
     at_ = end + (appends ? 2 : 1);
-    const auto known = variables_.find(name);
-    const std::string before = known == variables_.end() ? "" : joined(known->second);
-    std::vector<std::string>& value = variables_[name];
+    const std::string before_unknown = std::exchange(unknown_, "");
+    const std::string before = variables_.text(name);
+    std::vector<std::string> value;
+    if (const auto* items = variables_.find(name); appends && items != nullptr) value = *items;
     if (peek() == '(') {
-      std::vector<std::string> items = read_array();
-      if (!appends) value.clear();
+      const std::vector<std::string> items = read_array();
       value.insert(value.end(), items.begin(), items.end());
     } else {
-      Words word;
+      ShellWords word;
       word.begin();
       read_word(word, false);
-      const std::string text = joined(word.take());
-      if (appends && !value.empty())
-        value.back() += text;
-      else
+      const std::string text = joined_words(word.take());
+      if (value.empty())
         value = {text};
+      else
+        value.back() += text;
     }
-    if (!appends || blocks_ > 0 || follows_outcome_) note_condition(name, begin, before);
+    const std::string unknown = std::exchange(unknown_, before_unknown);
+    if (blocks_.skips()) return true;
     std::size_t bytes = 0;
     for (const std::string& each : value) bytes += each.size();
     if (bytes > kMostValueBytes) refuse(name + " of more than 1 MiB", "a launch script");
+    if (joined_words(value).empty() && !unknown.empty())
+      variables_.set_unknown(name, unknown);
+    else
+      variables_.set(name, std::move(value));
+    if (!appends || blocks_.is_in_doubt() || follows_outcome_) note_condition(name, begin, before);
     return true;
   }
 
   std::vector<std::string> read_array() {
-    Words words;
+    ShellWords words;
     ++at_;
     for (;;) {
       skip_blanks();
@@ -244,10 +229,10 @@ class ShellReader {
     return words.take();
   }
 
-  void read_word(Words& words, bool splits) {
+  void read_word(ShellWords& words, bool splits) {
     for (;;) {
       const char c = peek();
-      if (at_ >= text_.size() || is_blank(c) || c == '<' || c == '>' ||
+      if (at_ >= text_.size() || is_shell_blank(c) || c == '<' || c == '>' ||
           kSeparators.find(c) != std::string_view::npos)
         return;
       if (c == '\'') {
@@ -266,7 +251,7 @@ class ShellReader {
     }
   }
 
-  void read_single_quotes(Words& words) {
+  void read_single_quotes(ShellWords& words) {
     const std::size_t end = text_.find('\'', at_ + 1);
     if (end == std::string_view::npos) refuse("a quotation mark that is not closed", "'");
     words.begin();
@@ -274,7 +259,7 @@ class ShellReader {
     at_ = end + 1;
   }
 
-  void read_double_quotes(Words& words) {
+  void read_double_quotes(ShellWords& words) {
     words.begin();
     const std::size_t begin = at_++;
     while (peek() != '"') {
@@ -306,8 +291,9 @@ class ShellReader {
     Quoted,
   };
 
-  void expand(Words& words, Expansion how) {
+  void expand(ShellWords& words, Expansion how) {
     const std::size_t begin = at_;
+    const std::string before = std::exchange(unknown_, "");
     if (peek() == '`') {
       at_ = std::min(text_.find('`', at_ + 1), text_.size() - 1) + 1;
       note_substitution(begin);
@@ -315,10 +301,13 @@ class ShellReader {
       const std::string_view inner = bracketed('(', ')');
       const auto value =
           arithmetic_value(inner.substr(1, inner.size() - 2), [this](const std::string& name) {
-            const auto known = variables_.find(name);
-            return known == variables_.end() ? name : joined(known->second);
+            if (variables_.find(name) == nullptr) note_missing(name);
+            return variables_.text(name);
           });
-      if (value) words.add(std::to_string(*value));
+      if (value)
+        words.add(std::to_string(*value));
+      else if (unknown_.empty())
+        unknown_ = beginning(begin) + ", which has no value";
     } else if (peek(1) == '(') {
       bracketed('(', ')');
       note_substitution(begin);
@@ -327,20 +316,37 @@ class ShellReader {
     } else {
       expand_name(words, how);
     }
+    const std::string_view flag = flag_before(text_, begin);
+    if (!unknown_.empty() && !flag.empty() && !blocks_.skips())
+      script_.without_value[std::string(flag)] = unknown_;
+    if (unknown_.empty()) unknown_ = before;
+  }
+
+  // Remembers why a name has no value. Conditions ask whether the environment has one: here it has
+  // none.
+  void note_missing(const std::string& name) {
+    if (blocks_.skips()) return;
+    script_.unset.insert(name);
+    if (blocks_.reads_condition() && variables_.is_of_environment(name))
+      script_.taken_as_unset.insert(name);
+    else
+      unknown_ = variables_.cause(name);
+  }
+
+  std::string beginning(std::size_t begin) const {
+    constexpr std::size_t kLongest = 40;
+    return shortened_text(text_.substr(begin, at_ - begin), kLongest);
   }
 
   void note_substitution(std::size_t begin) {
-    constexpr std::size_t kLongest = 40;
-    const std::string_view whole = text_.substr(begin, at_ - begin);
-    script_.substitutions.insert(whole.size() <= kLongest
-                                     ? std::string(whole)
-                                     : std::string(whole.substr(0, kLongest)) + "…");
+    unknown_ = "the output of " + beginning(begin);
+    if (!blocks_.skips()) script_.substitutions.insert(beginning(begin));
   }
 
-  void expand_name(Words& words, Expansion how) {
+  void expand_name(ShellWords& words, Expansion how) {
     std::size_t end = ++at_;
-    if (end < text_.size() && is_name_start(text_[end])) {
-      while (end < text_.size() && is_name_part(text_[end])) ++end;
+    if (end < text_.size() && is_shell_name_start(text_[end])) {
+      while (end < text_.size() && is_shell_name_part(text_[end])) ++end;
     } else if (end < text_.size() && kSpecial.find(text_[end]) != std::string_view::npos) {
       ++end;
     }
@@ -353,26 +359,24 @@ class ShellReader {
 
   void note_use(const std::string& name) {
     const auto doubtful = doubtful_.find(name);
-    const auto value = variables_.find(name);
-    if (doubtful != doubtful_.end() && value != variables_.end() &&
-        joined(value->second) != doubtful->second.otherwise)
+    if (doubtful != doubtful_.end() && !blocks_.skips() &&
+        variables_.text(name) != doubtful->second.otherwise)
       script_.conditional[name] = doubtful->second;
   }
 
-  // Names of the positional parameters and of the shell's state. Nobody knows their values.
+  // Names of the positional parameters and of the shell's state.
   static constexpr std::string_view kSpecial = "0123456789@*#?!$-";
 
   // NAME, NAME[@], NAME:-default; other forms have no value here.
-  void expand_braces(Words& words, std::string_view inner, Expansion how) {
+  void expand_braces(ShellWords& words, std::string_view inner, Expansion how) {
     std::size_t end = 0;
-    while (end < inner.size() && is_name_part(inner[end])) ++end;
+    while (end < inner.size() && is_shell_name_part(inner[end])) ++end;
     const std::string name(inner.substr(0, end));
     std::string_view rest = inner.substr(end);
     note_use(name);
     if (rest == "[@]" || rest == "[*]") rest = {};
     if (rest.starts_with(":")) rest.remove_prefix(1);
-    const auto known = variables_.find(name);
-    const bool is_set = known != variables_.end() && !joined(known->second).empty();
+    const bool is_set = !variables_.text(name).empty();
     const bool has_default = rest.starts_with("-") || rest.starts_with("=");
     if (is_set && (rest.empty() || has_default || rest.starts_with("?")))
       return add_value(words, name, how);
@@ -380,37 +384,40 @@ class ShellReader {
     if ((has_default && !is_set) || (is_alternative && is_set)) {
       const std::vector<std::string> value = words_of(rest.substr(1));
       add_items(words, value, how == Expansion::Quoted ? Expansion::Joins : how);
-      if (has_default && !value.empty()) script_.defaults.emplace(name, joined(value));
-      if (rest.starts_with("=")) variables_[name] = {joined(value)};
+      if (blocks_.skips()) return;
+      if (has_default && !value.empty()) script_.defaults.emplace(name, joined_words(value));
+      if (rest.starts_with("=")) variables_.set(name, {joined_words(value)});
       return;
     }
-    if (!is_alternative && !name.empty()) script_.unset.insert(name);
+    if (is_set || name.empty())
+      unknown_ = fmt::format("${{{}}}, which is not followed", inner);
+    else if (!is_alternative)
+      note_missing(name);
   }
 
   std::vector<std::string> words_of(std::string_view text) {
     if (depth_ >= kDeepest) refuse("variables within variables", "fewer of them");
     ShellReader inner(text, source_, variables_, script_);
     inner.depth_ = depth_ + 1;
-    Words words;
+    ShellWords words;
     while (inner.at_ < text.size()) {
       const std::size_t before = inner.at_;
       inner.read_word(words, true);
       words.end();
       if (inner.at_ == before) ++inner.at_;
     }
-    return words.take();
+    std::vector<std::string> value = words.take();
+    if (value.empty()) unknown_ = inner.unknown_;
+    return value;
   }
 
-  void add_value(Words& words, const std::string& name, Expansion how) {
-    const auto known = variables_.find(name);
-    if (known == variables_.end()) {
-      script_.unset.insert(name);
-      return;
-    }
-    add_items(words, known->second, how);
+  void add_value(ShellWords& words, const std::string& name, Expansion how) {
+    const std::vector<std::string>* items = variables_.find(name);
+    if (items == nullptr) return note_missing(name);
+    add_items(words, *items, how);
   }
 
-  void add_items(Words& words, const std::vector<std::string>& items, Expansion how) {
+  void add_items(ShellWords& words, const std::vector<std::string>& items, Expansion how) {
     expanded_ += 1;
     for (const std::string& item : items) expanded_ += item.size();
     if (expanded_ > 16 * kMostValueBytes) refuse("values of more than 16 MiB", "a launch script");
@@ -450,26 +457,29 @@ class ShellReader {
 
   std::string_view text_;
   const std::string& source_;
-  Variables& variables_;
+  ShellVariables& variables_;
   ShellScript& script_;
   std::size_t at_ = 0;
   std::size_t expanded_ = 0;
   int depth_ = 0;
-  // The conditions and loops around a command, and whether it stands behind && or ||.
-  int blocks_ = 0;
+  ShellBlocks blocks_;
+  // True for a command behind && or ||.
   bool follows_outcome_ = false;
+  // Why something in a command or a value is not known; "" if all is.
+  std::string unknown_;
   // Variables whose value a condition decides about.
   std::map<std::string, ConditionalAssignment> doubtful_;
 };
 
 }  // namespace
 
-ShellScript read_shell_script(std::string_view text, const std::string& source) {
+ShellScript read_shell_script(std::string_view text, const std::string& source,
+                              const ScriptParameters& parameters) {
   ShellScript script;
-  Variables variables;
+  ShellVariables variables(parameters);
   ShellReader(text, source, variables, script).read(script.commands);
   const std::vector<std::string> comments = script.comments;
-  const std::set<std::string> unset = script.unset;
+  const std::set<std::string> unset = script.unset, taken_as_unset = script.taken_as_unset;
   const auto conditional = script.conditional;
   for (const std::string& comment : comments) {
     try {
@@ -479,6 +489,7 @@ ShellScript read_shell_script(std::string_view text, const std::string& source) 
   }
   script.comments = comments;
   script.unset = unset;
+  script.taken_as_unset = taken_as_unset;
   script.conditional = conditional;
   return script;
 }

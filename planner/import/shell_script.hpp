@@ -1,8 +1,9 @@
 // The commands of a shell script as they would be called, without running anything.
 //
 // Assignments, arrays, quotes, continued lines, ${NAME:-default} and sums of integers are followed
-// in the order of the text. Conditions and loops are not: each of their commands is read once. The
-// output of commands and variables of the environment are unknown and empty.
+// in the order of the text, and so are conditions that compare known values. The commands of other
+// conditions and of loops are read once. The output of commands and variables of the environment
+// are unknown and empty.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "planner/import/shell_variables.hpp"
 
 namespace shardwright::planner {
 
@@ -24,6 +27,8 @@ struct ConditionalAssignment {
   std::string text;
   // The value that the variable has without it; empty if none.
   std::string otherwise;
+  // Of a loop's variable the first value, which stands for all; empty of other assignments.
+  std::string first_value;
 };
 
 struct ShellScript {
@@ -39,12 +44,17 @@ struct ShellScript {
   // Of variables that were used with another value than they have without a condition, by name, the
   // last assignment.
   std::map<std::string, ConditionalAssignment> conditional;
+  // Variables that a condition asks for, and that count as not set.
+  std::set<std::string> taken_as_unset;
+  // By flag, "--seq-length", why its value is empty: "$2, a positional parameter that … states".
+  std::map<std::string, std::string> without_value;
   // The commands whose output was used and is not known, $(date +%F), as the script has them.
   std::set<std::string> substitutions;
 };
 
 // Throws InputError, with the line, where quotes or brackets are not closed, and where values grow
 // beyond 1 MiB. `source` names the script.
-ShellScript read_shell_script(std::string_view text, const std::string& source);
+ShellScript read_shell_script(std::string_view text, const std::string& source,
+                              const ScriptParameters& parameters = {});
 
 }  // namespace shardwright::planner

@@ -184,13 +184,60 @@ TEST(ImportLogs, RefusesLaunchesThatAreNoPlan) {
   const std::string launch = "torchrun --nproc-per-node 8" + arguments;
   expect_refused("import " + folder.write("d.sh", launch + "--tensor-model-parallel-size 0"),
                  {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
-  expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
-                 {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
+  expect_refused(
+      "import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
+      {"--ffn-hidden-size: found no value, as it is the output of $(cat f)", "a whole number"});
   expect_refused("import " + folder.write("f.sh", "ARGS=\"" + arguments + "\"\necho $ARGS\n"),
                  {"the arguments of a model, and no command", "torchrun"});
+  expect_refused("import " + folder.write("t5.sh",
+                                          "torchrun --nproc-per-node 8 pretrain_t5.py "
+                                          "--hidden-size 256 --encoder-num-layers 4 "
+                                          "--decoder-num-layers 4"),
+                 {"pretrain_t5.py", "--decoder-num-layers", "without an encoder"});
+  expect_refused(
+      "import " + folder.write("nemo.yaml",
+                               "trainer: {devices: -1, num_nodes: 2}\nmodel: {num_layers: "
+                               "4, hidden_size: 256, num_attention_heads: 4, "
+                               "encoder_seq_length: 128}\n"),
+      {"found trainer.num_nodes 2, trainer.devices -1; expected --gpus N, or "
+       "trainer.num_nodes and trainer.devices as numbers"});
+  expect_refused("import " + folder.write("recipe.yaml", "model: {seq_length: 4096}\n"),
+                 {"no line that states a step", "YAML of NeMo or Megatron-Bridge"});
   // The command's name stands once.
   EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
               testing::StartsWith("shardwright import: --gpus: found \"abc\""));
+}
+
+// Scripts are often called with the size of the model and the degrees.
+TEST(ImportLogs, ScriptsTakeTheirArgumentsFromTheCommandLine) {
+  const ScratchFolder folder;
+  const std::string script = folder.write(
+      "run.sh",
+      "LAYERS=8\nif [ $1 = small ]; then LAYERS=4; fi\ntorchrun --nproc-per-node 8 pretrain_gpt.py "
+      "--num-layers $LAYERS --hidden-size 256 --num-attention-heads 4 --seq-length $2 --save $3\n");
+  expect_refused("import " + script,
+                 {"--seq-length: found no value, as it is $2, a positional parameter that "
+                  "--arguments states"});
+  const auto called_with = [&](const std::string& arguments) {
+    return run_command(
+        std::vector<std::string>{"import", script, "--arguments", arguments, "--json", "-"});
+  };
+  const auto layers_and_tokens = [&](const std::string& arguments) {
+    const json document = json::parse(called_with(arguments).output);
+    const json& plan = document.at("plans").at(0).at("plan");
+    return std::pair(plan.at("model").at("layers").get<int>(),
+                     plan.at("plan").at("seq_len").get<int>());
+  };
+  EXPECT_EQ(layers_and_tokens("small 512 'my run'"), std::pair(4, 512));
+  EXPECT_EQ(layers_and_tokens("large 128"), std::pair(8, 128));
+  const CommandResult open = called_with("'small");
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_THAT(open.errors, HasSubstr("--arguments: line 1: found a quotation mark that is not"));
+  expect_refused(
+      "import " +
+          folder.write("step.log", "iteration 5/ 9 | elapsed time per iteration (ms): 15.0 |\n") +
+          " --arguments 8B",
+      {"--arguments: found no launch script"});
 }
 
 }  // namespace

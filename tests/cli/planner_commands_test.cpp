@@ -532,6 +532,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "--max-memory: found \"70XB\""},
         BadRequest{"MoreThanAllMemory", "--global-batch 8 --max-memory 110%",
                    "--max-memory: found \"110%\"; expected at most 100%"},
+        BadRequest{"PercentWithoutSign", "--global-batch 8 --fit-probability 95",
+                   "found 95; expected a percentage below 100%, as in 95% or 0.95"},
         BadRequest{"MemoryWithoutUnit", "--global-batch 8 --max-memory 80", "80GB or 80GiB"},
         BadRequest{"TinyMemory", "--global-batch 8 --max-memory 80MB",
                    "--max-memory: found \"80MB\""},

@@ -8,7 +8,8 @@
 namespace shardwright::planner {
 
 // megatron/training/arguments.py and megatron/core/transformer/transformer_config.py of
-// https://pypi.org/project/megatron-core/0.19.2/.
+// https://pypi.org/project/megatron-core/0.19.2/; kinds of layers: the same files at commit
+// d98e8a64ddf3 of https://github.com/NVIDIA/Megatron-LM.
 inline const std::set<std::string>& megatron_flags() {
   static const std::set<std::string> flags = {
       // _add_distributed_args
@@ -48,7 +49,13 @@ inline const std::set<std::string>& megatron_flags() {
       "--fp8-recipe", "--grad-reduce-in-bf16",
       // _add_experimental_args
       "--exp-avg-dtype", "--exp-avg-sq-dtype", "--fine-grained-activation-offloading",
-      "--offload-modules", "--use-precision-aware-optimizer"};
+      "--offload-modules", "--use-precision-aware-optimizer",
+      // kinds of layers
+      "--attention-output-gate", "--experimental-attention-variant", "--hybrid-layer-pattern",
+      "--linear-attention-freq", "--linear-conv-kernel-dim", "--linear-key-head-dim",
+      "--linear-num-key-heads", "--linear-num-value-heads", "--linear-value-head-dim",
+      "--mamba-head-dim", "--mamba-num-groups", "--mamba-num-heads", "--mamba-state-dim",
+      "--moe-shared-expert-gate", "--spec"};
   return flags;
 }
 

@@ -8,9 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/program/shard_shape.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/import/megatron_settings.hpp"
 #include "tests/planner/export/export_cases.hpp"
+#include "tests/planner/import/imported_text.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
 
@@ -21,13 +23,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-ImportedPlan import_text(const std::string& text, const std::string& cluster = "dgx-h100",
-                         const std::string& stack = "megatron-core") {
-  const auto launch = find_launch_arguments(text, "launch.sh");
-  EXPECT_TRUE(launch) << text;
-  return imported_plan(*launch, load_cluster(cluster), load_stack(stack), std::nullopt);
-}
 
 Plan plan_from(const char* fields, const ModelSpec& model, const StackSpec& stack) {
   const nlohmann::json document = nlohmann::json::parse(fields);
@@ -73,6 +68,13 @@ constexpr RoundTrip kRoundTrips[] = {
     {"qwen3-30b-a3b",
      R"({"dp": 8, "tp": 1, "pp": 1, "ep": 8, "micro_batch": 1, "global_batch": 64, "seq_len": 4096,
          "offload_optimizer": "host"})"},
+    {"nemotron-h-8b",
+     R"({"dp": 4, "tp": 2, "pp": 4, "micro_batch": 1, "global_batch": 64, "seq_len": 8192})"},
+    {"nemotron-3-nano-30b-a3b",
+     R"({"dp": 16, "tp": 1, "pp": 2, "vpp": 2, "schedule": "interleaved", "ep": 16, "micro_batch": 1,
+         "global_batch": 64, "seq_len": 8192})"},
+    {"qwen3-next-80b-a3b",
+     R"({"dp": 16, "tp": 2, "pp": 2, "ep": 16, "micro_batch": 1, "global_batch": 64, "seq_len": 4096})"},
 };
 
 // The law of both ways: the plan and the model are those that were exported, with their names and
@@ -165,7 +167,7 @@ TEST(MegatronPlan, FollowsAScript) {
   EXPECT_EQ(scenario.model.position, PositionKind::Learned);
   EXPECT_EQ(scenario.model.dropout, 0.1);
   EXPECT_EQ(scenario.model.name, "launch");
-  EXPECT_THAT(imported.unread, ElementsAre("--clip-grad", "--lr", "--save", "--tokenizer-type"));
+  EXPECT_THAT(imported.unread, ElementsAre("--clip-grad", "--lr", "--save"));
   EXPECT_THAT(imported.assumed,
               ElementsAre(HasSubstr("NUM_NODES has its default 4"), HasSubstr("vocabulary")));
 }
@@ -223,6 +225,93 @@ TEST(MegatronPlan, TakesTheVocabularyOfTheModelMostAlike) {
   EXPECT_THAT(imported.assumed, ElementsAre(HasSubstr("as that of llama3-8b")));
 }
 
+// Shapes are shared by models of different vocabularies: the tokenizer tells which one it is.
+TEST(MegatronPlan, TakesTheVocabularyOfTheTokenizer) {
+  Scenario scenario{
+      load_model("llama3.1-8b"), load_cluster("dgx-h100"), load_stack("megatron-core"), {}};
+  scenario.model.dropout = 0.1;
+  scenario.model.rope_theta = 7e5;
+  const std::string script = megatron_arguments(scenario).text;
+  const auto with_tokenizer = [&](const std::string& argument) {
+    std::string text = script.substr(script.find('\n') + 1);
+    text.insert(text.rfind(')'), argument + "\n");
+    return import_text(text);
+  };
+  for (const char* tokenizer :
+       {"--tokenizer-model meta-llama/Llama-3.1-8B", "--tokenizer-model Qwen/Qwen3-8B",
+        "--tokenizer-name-or-path /data/models/Llama-2-7b-hf/tokenizer.model"}) {
+    const ImportedPlan imported = with_tokenizer(tokenizer);
+    const std::string id = std::string(tokenizer).substr(std::string(tokenizer).find(' ') + 1);
+    const ModelSpec named = load_model(id.starts_with("/") ? "meta-llama/Llama-2-7b-hf" : id);
+    EXPECT_EQ(imported.scenario.model.vocab, named.vocab) << tokenizer;
+    EXPECT_THAT(imported.assumed, ElementsAre(HasSubstr("as that of " + named.name +
+                                                        ", whose tokenizer the arguments name")));
+  }
+  EXPECT_EQ(with_tokenizer("--tokenizer-model Qwen/Qwen3-8B --vocab-size 777").scenario.model.vocab,
+            777);
+}
+
+// Megatron-LM pads the vocabulary to a multiple of the argument for each tensor-parallel rank.
+TEST(MegatronPlan, PadsTheVocabulary) {
+  const auto vocabulary = [](const std::string& arguments) {
+    return import_text(
+               "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 256 "
+               "--num-attention-heads 4 --seq-length 128 --micro-batch-size 1 " +
+               arguments)
+        .scenario.model.vocab;
+  };
+  EXPECT_EQ(vocabulary("--vocab-size 100000"), 100'000);
+  EXPECT_EQ(vocabulary("--vocab-size 100000 --make-vocab-size-divisible-by 512"), 100'352);
+  EXPECT_EQ(vocabulary("--vocab-size 50257 --make-vocab-size-divisible-by 128 "
+                       "--tensor-model-parallel-size 4"),
+            50'688);
+  EXPECT_EQ(vocabulary("--padded-vocab-size 50304 --make-vocab-size-divisible-by 1000"), 50'304);
+}
+
+// The gradients of bf16 are added up and reduced in fp32, unless an argument says otherwise.
+TEST(MegatronPlan, ReducesGradientsInTheFormatOfTheArguments) {
+  const auto reduces_in_fp32 = [](const std::string& arguments) {
+    const StackSpec stack =
+        import_text(
+            "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 256 "
+            "--num-attention-heads 4 --seq-length 128 --micro-batch-size 1 --bf16 " +
+            arguments)
+            .scenario.stack;
+    EXPECT_EQ(stack.gradients.fp32_reduction, stack.gradients.fp32_accumulation) << arguments;
+    return stack.gradients.fp32_reduction;
+  };
+  EXPECT_TRUE(reduces_in_fp32(""));
+  EXPECT_TRUE(reduces_in_fp32("--main-grads-dtype fp32 --accumulate-allreduce-grads-in-fp32"));
+  EXPECT_FALSE(reduces_in_fp32("--grad-reduce-in-bf16"));
+  EXPECT_FALSE(reduces_in_fp32("--use-precision-aware-optimizer --main-grads-dtype bf16"));
+}
+
+// The layout of DeepSeek-V3's recipe: two layers in each of 30 chunks.
+TEST(MegatronPlan, ReadsRepeatedChunksOfALayout) {
+  const auto imported = [](const std::string& layout) {
+    return import_text(
+               "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 61 --hidden-size 256 "
+               "--num-attention-heads 4 --seq-length 128 --micro-batch-size 1 "
+               "--global-batch-size 8 --pipeline-model-parallel-size 8 "
+               "--pipeline-model-parallel-layout '" +
+               layout + "'")
+        .scenario;
+  };
+  const Scenario scenario = imported("Et|(tt|)*30L");
+  EXPECT_EQ(scenario.plan.vpp, 4);
+  std::vector<std::int64_t> layers(32, 2);
+  layers.front() = 1;
+  layers.back() = 0;
+  std::vector<std::int64_t> split;
+  for (const LayerRange& range : split_layers(scenario.model, scenario.plan))
+    split.push_back(range.count);
+  EXPECT_EQ(split, layers);
+  for (const char* wrong : {"Et|(tt|*30L", "Et|(tt|)30L", "Et|(tt|)*99999999999L", "Et|()*30L"})
+    EXPECT_THAT(problems_of([&] { imported(wrong); }),
+                ElementsAre("--pipeline-model-parallel-layout"))
+        << wrong;
+}
+
 // Other ways to start processes give the same number of them.
 TEST(MegatronPlan, CountsTheProcessesOfLaunchers) {
   const std::string program =
@@ -239,6 +328,9 @@ TEST(MegatronPlan, CountsTheProcessesOfLaunchers) {
   EXPECT_EQ(ranks("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun python"), 8);
   EXPECT_EQ(ranks("#SBATCH --nodes=2\nsrun --ntasks-per-node 1 torchrun --nproc-per-node 4"), 8);
   EXPECT_EQ(ranks("torchrun --nproc-per-node gpu"), std::nullopt);
+  EXPECT_THAT(
+      find_launch_arguments("torchrun --nnodes=2:4 --nproc-per-node 8" + program, "run")->unknown,
+      ElementsAre("of 2:4 nodes the first number counts"));
   EXPECT_EQ(ranks("python"), std::nullopt);
   const std::string inner = "torchrun --nnodes 2 --nproc-per-node 8" + program;
   EXPECT_EQ(find_launch_arguments("srun bash -c \"" + inner + "\"", "launch.sh")->ranks, 16);

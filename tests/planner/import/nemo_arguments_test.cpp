@@ -187,11 +187,13 @@ TEST(NemoArguments, DamageIsToldWithItsLine) {
   const std::string deep =
       "model: {num_layers: 3, hidden_size: 4, x: " + std::string(100'000, '[') + "}";
   EXPECT_THAT(thrown_by([&] { find_nemo_arguments(deep, "run.yaml"); }), HasSubstr("line"));
-  EXPECT_THAT(thrown_by([] {
-                find_nemo_arguments("model: {num_layers: 3, hidden_size: 4, mamba_ssm_ngroups: 8}",
-                                    "run.yaml");
-              }),
-              HasSubstr("model.mamba_ssm_ngroups"));
+  EXPECT_THAT(
+      thrown_by([] {
+        find_nemo_arguments(
+            "model: {num_layers: 3, hidden_size: 4, activations_checkpoint_recurrent: true}",
+            "run.yaml");
+      }),
+      HasSubstr("model.activations_checkpoint_recurrent"));
 }
 
 // References in a circle end, and have no value.
