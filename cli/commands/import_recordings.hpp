@@ -23,8 +23,8 @@ struct Recordings {
   std::vector<calibration::CollectiveFile> collectives;
 };
 
-// `options` has the cluster and stack of launches, `parameters` those of launch scripts. Throws InputError with the problems of all files,
-// and ReadingStopped after Ctrl-C.
+// `options` has the cluster and stack of launches, `parameters` those of launch scripts. Throws
+// InputError with the problems of all files, and ReadingStopped after Ctrl-C.
 Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
                            const planner::ScriptParameters& parameters, bool shows_progress);
 

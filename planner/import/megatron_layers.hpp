@@ -10,8 +10,8 @@
 
 namespace shardwright::planner {
 
-// The number of layers, or that of the pattern's letters where it alone states them. A problem where
-// no argument does.
+// The number of layers, or that of the pattern's letters where it alone states them. A problem
+// where no argument does.
 std::int64_t number_of_layers(MegatronSettings& settings);
 
 // Fills the pattern of the layers and their linear attention. Sizes and experts must be there.

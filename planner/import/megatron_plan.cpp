@@ -23,10 +23,11 @@
 namespace shardwright::planner {
 namespace {
 
+constexpr std::size_t kMostChunks = 100'000;
+
 // The text with each part in brackets as often as the number behind it says: "(tt|)*29". None where
 // brackets have no such number, or the text is too long.
 std::optional<std::string> without_brackets(std::string layout) {
-  constexpr std::size_t kMostChunks = 100'000;
   for (std::size_t open = layout.find('('); open != std::string::npos; open = layout.find('(')) {
     const std::size_t close = layout.find(")*", open);
     if (close == std::string::npos) return std::nullopt;
@@ -63,6 +64,7 @@ std::vector<std::int64_t> layout_layers(const std::string& text) {
       times = std::stoll(layout->substr(i + 2, end - i - 2));
       i = end - 1;
     }
+    if (c == '|' && chunks.size() + static_cast<std::size_t>(times) > kMostChunks) return {};
     if (c == '|')
       chunks.resize(chunks.size() + static_cast<std::size_t>(times));
     else if (c == 't')

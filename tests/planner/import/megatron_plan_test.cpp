@@ -306,7 +306,8 @@ TEST(MegatronPlan, ReadsRepeatedChunksOfALayout) {
   for (const LayerRange& range : split_layers(scenario.model, scenario.plan))
     split.push_back(range.count);
   EXPECT_EQ(split, layers);
-  for (const char* wrong : {"Et|(tt|*30L", "Et|(tt|)30L", "Et|(tt|)*99999999999L", "Et|()*30L"})
+  for (const char* wrong :
+       {"Et|(tt|*30L", "Et|(tt|)30L", "Et|(tt|)*99999999999L", "Et|()*30L", "Et|*999999t*61L"})
     EXPECT_THAT(problems_of([&] { imported(wrong); }),
                 ElementsAre("--pipeline-model-parallel-layout"))
         << wrong;
