@@ -30,6 +30,13 @@ std::optional<Seconds> usual_device_step(const std::vector<Trace>& traces) {
   return steps > 0.0 ? std::optional(sum / steps) : std::nullopt;
 }
 
+// A replay leaves out what follows the last activity of the last step: its times are brought to
+// those of a step.
+double scale_of_replay(const std::vector<Trace>& run, const ReplayedSteps& replayed) {
+  const std::optional<Seconds> step = usual_device_step(run);
+  return step && replayed.recorded > Seconds() ? *step / replayed.recorded : 1.0;
+}
+
 }  // namespace
 
 HeldOut predict_held_out(const std::vector<Trace>& known, const std::vector<Trace>& held_out) {
@@ -38,9 +45,11 @@ HeldOut predict_held_out(const std::vector<Trace>& known, const std::vector<Trac
   for (const Trace& trace : held_out) result.kernels.push_back(errors_on(trace, times));
   const bool knows_any = std::ranges::any_of(
       result.kernels, [](const KernelErrors& each) { return each.median.has_value(); });
-  const auto replayed =
-      knows_any ? replay_steps(of_one_run(known), {.times = &times}) : std::nullopt;
-  if (replayed) result.predicted_step = replayed->replayed;
+  if (knows_any) {
+    const std::vector<Trace> run = of_one_run(known);
+    const auto replayed = replay_steps(run, {.times = &times});
+    if (replayed) result.predicted_step = replayed->replayed * scale_of_replay(run, *replayed);
+  }
   result.measured_step = usual_device_step(held_out);
   return result;
 }
@@ -50,8 +59,9 @@ std::optional<OverlappedGradients> overlap_gradients(const std::vector<Trace>& t
   const auto as_recorded = replay_steps(run, {});
   const auto changed = replay_steps(run, {.reduce_when_ready = true});
   if (!as_recorded || !changed) return std::nullopt;
-  return OverlappedGradients{as_recorded->recorded, as_recorded->replayed, changed->replayed,
-                             changed->moved};
+  const double scale = scale_of_replay(run, *as_recorded);
+  return OverlappedGradients{as_recorded->recorded * scale, as_recorded->replayed * scale,
+                             changed->replayed * scale, changed->moved};
 }
 
 nlohmann::ordered_json to_json(const HeldOut& held_out) {
