@@ -103,7 +103,7 @@ constexpr Family kFamilies[] = {
     {"gelu", KernelCategory::Elementwise},
     {"silu", KernelCategory::Elementwise},
     {"unary_kernel", KernelCategory::Elementwise},
-    {"permute", KernelCategory::Elementwise},
+    {"permute_kernel", KernelCategory::Elementwise},
     {"transpose", KernelCategory::Elementwise},
     {"nchwtonhwc", KernelCategory::Elementwise},
     {"nhwctonchw", KernelCategory::Elementwise},

@@ -39,12 +39,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The shortest candidate that holds the name, which has three letters at least: "megatron-core" of
-// "megatron"; empty without one.
+// More names are not listed in errors.
+constexpr std::size_t kMostListed = 25;
+
+// The shortest of many candidates that holds the name, which has three letters at least:
+// "megatron-core" of "megatron"; empty without one.
 std::string shortest_with(std::string_view name, std::span<const std::string> candidates) {
   constexpr std::size_t kFewestLetters = 3;
   std::string shortest;
-  if (name.size() < kFewestLetters) return shortest;
+  if (name.size() < kFewestLetters || candidates.size() <= kMostListed) return shortest;
   for (const std::string& candidate : candidates) {
     const bool holds = !std::ranges::search(candidate, name, same_letter).empty();
     if (holds && (shortest.empty() || candidate.size() < shortest.size())) shortest = candidate;
@@ -78,7 +81,6 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 }
 
 Expected one_of(std::string_view name, std::span<const std::string> candidates) {
-  constexpr std::size_t kMostListed = 25;
   return {candidates.size() > kMostListed ? fmt::format("one of {} known names", candidates.size())
                                           : fmt::format("one of {}", fmt::join(candidates, ", ")),
           nearest_name(name, candidates)};

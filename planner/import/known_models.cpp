@@ -63,7 +63,7 @@ int likeness(const ModelSpec& a, const ModelSpec& b) {
 struct KnownModels {
   // Models that the same arguments describe.
   std::vector<const ModelSpec*> equal;
-  // Models of the same sizes, which these are among; the most alike come first.
+  // Models of the same sizes, which these are among; the most similar come first.
   std::vector<const ModelSpec*> alike;
 };
 
