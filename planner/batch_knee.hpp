@@ -14,8 +14,8 @@ inline constexpr double kKneeThroughput = 0.95;
 inline constexpr double kDefaultLargestBatchTokens = 16.0 * 1024.0 * 1024.0;
 
 // Returns the batches, in sequences, that are tried on the GPUs of a request, ascending: the powers
-// of two up to `most`, and those times the odd part of the number of GPUs, which 384 GPUs can divide
-// among 3, 6, … replicas. On several pools the odd part of each pool's number counts, too.
+// of two up to `most`, and those times the odd part of the number of GPUs, which 384 GPUs can
+// divide among 3, 6, … replicas. On several pools the odd part of each pool's number counts, too.
 std::vector<std::int64_t> even_batches(double most, const PlanRequest& request);
 
 struct KneeBatch {

@@ -27,8 +27,8 @@ struct PlacedSpace {
 std::vector<PlacedSpace> spaces_on(const PlanRequest& request,
                                    const std::vector<Placement>& placements);
 
-// The first rule that the plan breaks. With `of_any_split` the capabilities of the stack do not count,
-// because it may run other splits of the layers.
+// The first rule that the plan breaks. With `of_any_split` the capabilities of the stack do not
+// count, because it may run other splits of the layers.
 std::optional<PlanRule> rule_broken_by(const PlanRequest& request, const Plan& plan,
                                        bool of_any_split);
 

@@ -16,8 +16,8 @@ struct Family {
 // The first line that fits decides: attention kernels are built of CUTLASS too, and the names of
 // Triton kernels list the operators that were fused into them.
 constexpr Family kFamilies[] = {
-    // NCCL, RCCL, MSCCL, DeepEP, Transformer Engine's user buffers, and the all-reduces of PyTorch's
-    // symmetric memory, of vLLM and of TensorRT-LLM.
+    // NCCL, RCCL, MSCCL, DeepEP, Transformer Engine's user buffers, and the all-reduces of
+    // PyTorch's symmetric memory, of vLLM and of TensorRT-LLM.
     {"nccl", KernelCategory::Collective},
     {"msccl", KernelCategory::Collective},
     {"deep_ep::", KernelCategory::Collective},

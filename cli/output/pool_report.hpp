@@ -1,5 +1,5 @@
-// The hardware of a cluster, of one pool or of several. The result of a search on several: what each
-// pool alone is good for, and what was looked at of the plans on several of them.
+// The hardware of a cluster, of one pool or of several. The result of a search on several: what
+// each pool alone is good for, and what was looked at of the plans on several of them.
 #pragma once
 
 #include <cstdint>
