@@ -321,6 +321,7 @@ TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
 
 // Text and rectangles stay vectors; they do not become an image.
 TEST_F(TimelineViewTest, ExportsAsVectors) {
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !canvas().critical_path().empty(); }));
   const QTemporaryDir folder;
   for (const char* name : {"t.pdf", "t.png"}) {
     const QString file = folder.filePath(to_qstring(name));
