@@ -56,8 +56,8 @@ struct RunGain {
 struct Forecast {
   std::vector<ForecastStage> stages;
   std::int64_t steps = 0;
-  // Of the plan, and the mean over the time of all stages, which may have other data-parallel
-  // degrees.
+  // The GPUs of the plan, and their mean over the time of all stages, whose data-parallel degrees
+  // may differ from the plan's.
   std::int64_t gpus = 0;
   double mean_gpus = 0.0;
   // Seconds of the model are those without errors of the step time.

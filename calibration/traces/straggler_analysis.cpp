@@ -215,17 +215,14 @@ std::map<std::string, double> ideal_times(const std::vector<StepRecord>& steps) 
 
 // All workers compute as many forward and backward passes: that of each microbatch and chunk.
 bool is_incomplete(const StepRecord& step) {
-  std::set<std::string> names;
-  for (const auto& [worker, ops] : step.workers)
+  std::set<std::map<std::string, std::int64_t>> counts;
+  for (const auto& [worker, ops] : step.workers) {
+    std::map<std::string, std::int64_t> of_worker;
     for (const StepOp& op : ops)
-      if (op.transfer < 0) names.insert(op.op);
-  for (const std::string& name : names) {
-    std::set<std::ptrdiff_t> of_workers;
-    for (const auto& [worker, ops] : step.workers)
-      of_workers.insert(std::ranges::count(ops, name, &StepOp::op));
-    if (of_workers.size() > 1) return true;
+      if (op.transfer < 0) ++of_worker[op.op];
+    counts.insert(std::move(of_worker));
   }
-  return false;
+  return counts.size() > 1;
 }
 
 class Analyser {

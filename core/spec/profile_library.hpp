@@ -1,7 +1,7 @@
 // The profiles that Shardwright ships, found by name, and users' own, found by path.
 //
 // Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks,runs}/NAME.json`
-// of the data directory. A name that none has is an InputError with a "did you mean".
+// of the data directory. An unknown name throws InputError, which suggests the nearest one.
 #pragma once
 
 #include <optional>

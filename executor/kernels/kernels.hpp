@@ -220,10 +220,10 @@ class Kernels {
   // Copies within the device.
   virtual void copy(void* to, const void* from, std::size_t bytes, Queue queue) = 0;
 
-  // Context parallelism, which `check_executable` admits on CPUs alone: attention for the queries
-  // of a part of each sequence and the keys and values of all of it. `gathered` holds a row of keys
-  // and values per token, the tokens of one context-parallel rank after those of another. `dq`
-  // [rows, queries of all heads]; `dgathered` is like `gathered`.
+  // Context parallelism, which `check_executable` admits on CPUs alone. The queries are those of
+  // the rank's part of each sequence, the keys and values those of whole sequences. `gathered` has
+  // a row of keys and values for each token, the tokens of one context-parallel rank after those of
+  // another. `dq` is [rows, queries of all heads]; `dgathered` has the shape of `gathered`.
   virtual void context_attention(const AttentionWork& /*work*/, SequencePart /*part*/,
                                  const void* /*qkv*/, const void* /*gathered*/, void* /*out*/,
                                  void* /*statistics*/, Queue /*queue*/) {

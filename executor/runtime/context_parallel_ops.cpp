@@ -2,7 +2,6 @@
 // and values are gathered (arXiv 2407.21783, section 3.3.2), or the ranks exchange their tokens of
 // all heads for all tokens of some heads (Ulysses, arXiv 2309.14509).
 #include <array>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -21,7 +20,7 @@ struct HeadColumns {
 // `widths` are those of all heads' queries, keys and values, or of their outputs.
 std::vector<HeadColumns> columns_of(std::span<const std::int64_t> widths, std::int64_t ranks,
                                     std::int64_t rows) {
-  const std::int64_t all = std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+  const std::int64_t all = sum_of(widths);
   std::vector<HeadColumns> columns;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     std::int64_t before = 0;
@@ -156,7 +155,7 @@ void OpRunner::exchange_heads(const BoundOp& bound, const CommunicationWork& wor
 
 void OpRunner::tokens_to_heads(std::span<const std::int64_t> widths, const BoundOp& bound,
                                Communicator& group) {
-  const std::int64_t all = std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+  const std::int64_t all = sum_of(widths);
   const std::int64_t own = all / group.size();
   for (const HeadColumns& heads : columns_of(widths, group.size(), shape_.tokens))
     kernels_.copy_columns(shape_.tokens, heads.columns, at(bound.read(0), heads.in_all), all,
@@ -169,7 +168,7 @@ void OpRunner::tokens_to_heads(std::span<const std::int64_t> widths, const Bound
 
 void OpRunner::heads_to_tokens(std::span<const std::int64_t> widths, const BoundOp& bound,
                                Communicator& group) {
-  const std::int64_t all = std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+  const std::int64_t all = sum_of(widths);
   const std::int64_t own = all / group.size();
   for (const SequencePiece& piece : pieces_of(shape_, group.size()))
     kernels_.copy(at(head_buffer_.get(), piece.in_part * own),

@@ -5,13 +5,10 @@
 #include <numeric>
 
 namespace shardwright::executor {
-namespace {
 
 std::int64_t sum_of(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
-
-}  // namespace
 
 std::int64_t ExpertRouting::rows_sent() const {
   return sum_of(sent);

@@ -75,4 +75,6 @@ class ExpertRoutings {
   std::map<std::pair<std::int32_t, std::int32_t>, std::unique_ptr<ExpertRouting>> routings_;
 };
 
+std::int64_t sum_of(std::span<const std::int64_t> counts);
+
 }  // namespace shardwright::executor

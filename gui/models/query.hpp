@@ -50,8 +50,8 @@ QString quoted(const QString& value);
 // True if `left` stands in the relation to `right`.
 bool holds(Relation relation, double left, double right);
 
-// Returns the number of a value in `unit`: of "70 GB" in "GB" or "1.5 s" in "s", where other sizes
-// of the same unit are converted and none is needed. None if it is no number or of another unit.
+// Returns a value as a number of `unit`: "70 GB" is 70 in "GB". A number alone is in `unit`, and
+// MB are converted to GB. Returns nothing if the value is no number or cannot be converted.
 std::optional<double> number_in(const QString& value, const QString& unit);
 
 // Queries on plans and constraints call some fields by different names. Both return the name that

@@ -64,8 +64,8 @@ struct Track {
   // The distance from the top of the view after `scroll` pixels of the tracks that are not pinned
   // have moved above it.
   double shown_y(double scroll) const { return pinned ? y : y - scroll; }
-  // The key of the track, "stage 3/compute/0/0", which is the same in all steps and for all ranks
-  // of one label.
+  // Identifies the track, as "stage 3/compute/0/0" does. All steps have the same keys, and so have
+  // all ranks with the same label.
   QString key() const;
 };
 

@@ -27,7 +27,7 @@ struct ConditionalAssignment {
   std::string text;
   // The value that the variable has without it; empty if none.
   std::string otherwise;
-  // Of a loop's variable the first value, which stands for all; empty of other assignments.
+  // The first value of a loop's variable, which stands for all; empty for other assignments.
   std::string first_value;
 };
 

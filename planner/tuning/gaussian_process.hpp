@@ -9,8 +9,8 @@
 
 namespace shardwright::planner {
 
-// A function of places in the unit cube, with a Matérn 5/2 kernel of one length in all dimensions,
-// of which value and noise are those of the greatest likelihood among a few.
+// Models a function on the unit cube with a Matérn 5/2 kernel of one length in all dimensions. The
+// length and the noise are the pair with the greatest likelihood among a few candidates.
 class GaussianProcess {
  public:
   // One value a place; at least two places.
