@@ -16,14 +16,15 @@
 #include "planner/scale.hpp"
 #include "planner/sweep.hpp"
 #include "sim/step/analytic.hpp"
-#include "tests/planner/sample_share.hpp"
 #include "tests/planner/small_pools.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-constexpr int kPoolJobs = 40 / kSampleShare;
+// Fewer jobs would leave the counts of those that have plans to chance.
+constexpr int kPoolJobs = kSanitized ? 12 : 40;
 
 double tokens_per_s(const SearchResult& result) {
   if (result.plans.empty()) return 0.0;
@@ -159,7 +160,8 @@ TEST(PoolRequests, ComparedPlansAreRankedAmongAllPlansOfEachPoolAndOfSeveral) {
 TEST(PoolRequests, AFurtherPoolNeverMakesTheBestPlanWorse) {
   std::mt19937 random(20261214);
   int better = 0, compared = 0;
-  for (int job = 0; job < kPoolJobs; ++job) {
+  // Among few jobs it may be that the third pool improves none.
+  for (int job = 0; job < kPoolJobs || (better == 0 && job < 40); ++job) {
     PlanRequest request = small_job(random, false);
     request.gpus = accelerators_of(request.cluster);
     const SearchResult two = search(request);
