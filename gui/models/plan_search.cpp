@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds kBetweenReports{100};
 // Pauses between the sets that the narrow search and the whole one hand over.
 constexpr std::chrono::milliseconds kBetweenFirstSets{250}, kBetweenSets{1000};
 constexpr std::int64_t kFirstPlans = 12;
+// The share of the work that the search of the narrow space has in what the bar shows.
+constexpr double kFirstShare = 0.1;
 
 }  // namespace
 
@@ -97,17 +99,18 @@ void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std:
   post(id, [this] { end(); });
 }
 
-void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id) {
+void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double from, double to) {
   auto last = std::make_shared<std::chrono::steady_clock::time_point>();
   const bool batch_is_open = request.global_batch == 0;
-  request.progress = [this, id, last, batch_is_open](const planner::SearchProgress& progress) {
+  request.progress = [this, id, last, batch_is_open, from, to](const auto& progress) {
     const auto now = std::chrono::steady_clock::now();
     if (now - *last < kBetweenReports) return;
     *last = now;
     const bool is_known = progress.best_step && !batch_is_open;
     const double best_step_s = is_known ? progress.best_step->value() : 0.0;
-    post(id, [this, progress, best_step_s] {
-      Q_EMIT progressed(progress.share, progress.checked, progress.simulated, best_step_s);
+    const double share = batch_is_open ? kUnknownShare : from + (to - from) * progress.share;
+    post(id, [this, progress, share, best_step_s] {
+      Q_EMIT progressed(share, progress.checked, progress.simulated, best_step_s);
     });
   };
 }
@@ -116,7 +119,6 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
                              const std::stop_token& stop) {
   request.stop = stop;
   request.layer_costs = std::make_shared<planner::LayerCostCache>();
-  watch(request, id);
   const planner::SearchLimits all = request.limits;
   const auto show = [this, id](PlanSetPointer set) {
     post(id, [this, set = std::move(set)] { Q_EMIT found(set); });
@@ -132,11 +134,13 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
     return set;
   };
   PlanStream first(request, kBetweenFirstSets, show), rest(request, kBetweenSets, show);
+  watch(request, id, 0.0, kFirstShare);
   request.limits = planner::narrow_limits();
   request.top = kFirstPlans;
   request.advice = false;
   rest.keep(search(std::move(first), false)->plans);
   if (stop.stop_requested()) return;
+  watch(request, id, kFirstShare, 1.0);
   request.limits = all;
   request.top = kShownPlans;
   request.layouts = kShownLayouts;

@@ -60,10 +60,13 @@ class PlanSearch : public QObject {
   void abandon();
   bool is_running() const { return running_ || debounce_.isActive(); }
 
+  static constexpr double kUnknownShare = -1.0;
+
  Q_SIGNALS:
   void started();
-  // Emitted at most ten times a second. `best_step_s` is 0 while no step is known, and if the batch
-  // is open: the step would be that of any batch that is tried.
+  // Emitted at most ten times a second. `share` is that of the work that is done. If the batch is
+  // open it is kUnknownShare, since nobody knows how many batches will be tried. `best_step_s` is 0
+  // while no step is known, and if the batch is open: it would be that of any batch that is tried.
   void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
   // The plans that the narrow search has found so far, then its result; then the same of the whole
   // search (PlanSet::complete). Only the answer of the whole search drops plans that were shown.
@@ -77,7 +80,8 @@ class PlanSearch : public QObject {
   void end();
   void work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop);
   void search_both(planner::PlanRequest request, std::uint64_t id, const std::stop_token& stop);
-  void watch(planner::PlanRequest& request, std::uint64_t id);
+  // Reports the progress of a search that is the part `from` to `to` of the whole work.
+  void watch(planner::PlanRequest& request, std::uint64_t id, double from, double to);
   // Runs `deliver` in the GUI's thread if the search is still the newest.
   template <class Deliver>
   void post(std::uint64_t id, Deliver deliver);

@@ -1,6 +1,7 @@
 #include "gui/topology/node_map.hpp"
 
 #include <QHelpEvent>
+#include <QKeyEvent>
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
@@ -57,6 +58,7 @@ void NodeMap::show_loads(std::vector<double> loads, double most, QStringList nam
   loads_ = std::move(loads);
   most_ = most;
   names_ = std::move(names);
+  if (current_ >= loads_.size()) current_ = 0;
   place_title();
   update();
 }
@@ -83,23 +85,33 @@ void NodeMap::changeEvent(QEvent* event) {
   if (event->type() == QEvent::FontChange) place_title();
 }
 
-QRectF NodeMap::cell(std::size_t domain) const {
-  const QRectF room(kMapMargin, title_.bottom() + kBelowTitle, width() - 2.0 * kMapMargin,
-                    height() - title_.bottom() - kBelowTitle - kMapMargin);
+std::pair<std::size_t, double> NodeMap::grid() const {
+  const double wide = width() - 2.0 * kMapMargin;
+  const double high = height() - title_.bottom() - kBelowTitle - kMapMargin;
   const auto count = static_cast<double>(std::max<std::size_t>(1, loads_.size()));
-  double side = std::min(kLargestCell, std::sqrt(room.width() * room.height() / count));
-  const auto columns_of = [&] { return std::max(1.0, std::floor(room.width() / side)); };
+  double side = std::min(kLargestCell, std::sqrt(wide * high / count));
+  const auto columns_of = [&] { return std::max(1.0, std::floor(wide / side)); };
   // The last line may not be full.
-  while (side > 1.0 && std::ceil(count / columns_of()) * side > room.height()) side *= 0.98;
-  const double columns = columns_of(), row = std::floor(static_cast<double>(domain) / columns);
-  return {room.left() + (static_cast<double>(domain) - row * columns) * side,
-          room.top() + row * side, side, side};
+  while (side > 1.0 && std::ceil(count / columns_of()) * side > high) side *= 0.98;
+  return {static_cast<std::size_t>(columns_of()), side};
+}
+
+QRectF NodeMap::cell(std::size_t domain) const {
+  const auto [columns, side] = grid();
+  return {kMapMargin + static_cast<double>(domain % columns) * side,
+          title_.bottom() + kBelowTitle + static_cast<double>(domain / columns) * side, side, side};
 }
 
 std::optional<std::size_t> NodeMap::domain_at(const QPointF& position) const {
   for (std::size_t i = 0; i < loads_.size(); ++i)
     if (cell(i).contains(position)) return i;
   return std::nullopt;
+}
+
+QString NodeMap::tip_of(std::size_t domain) const {
+  return tool_tip(names_[static_cast<qsizetype>(domain)],
+                  {{tr("busiest link"), tr("%1 of its capacity").arg(percent_text(loads_[domain]))},
+                   {tr("A click shows it.")}});
 }
 
 bool NodeMap::event(QEvent* event) {
@@ -109,12 +121,7 @@ bool NodeMap::event(QEvent* event) {
   if (!domain) {
     QToolTip::hideText();
   } else {
-    QToolTip::showText(
-        help->globalPos(),
-        tool_tip(names_[static_cast<qsizetype>(*domain)],
-                 {{tr("busiest link"), tr("%1 of its capacity").arg(percent_text(loads_[*domain]))},
-                  {tr("A click shows it.")}}),
-        this);
+    QToolTip::showText(help->globalPos(), tip_of(*domain), this);
   }
   return true;
 }
@@ -131,6 +138,45 @@ void NodeMap::paintEvent(QPaintEvent*) {
     const double share = most_ > 0.0 ? std::clamp(loads_[i] / most_, 0.0, 1.0) : 0.0;
     painter.fillRect(place.adjusted(0.0, 0.0, -gap, -gap),
                      mixed_colour(colours.base, colours.bad, kIdle + (1.0 - kIdle) * share));
+  }
+  if (!hasFocus() || loads_.empty()) return;
+  painter.setPen(QPen(colours.accent, 2.0));
+  painter.drawRect(cell(current_));
+}
+
+void NodeMap::go_to(std::size_t domain) {
+  current_ = domain;
+  update();
+  QToolTip::showText(mapToGlobal(cell(current_).bottomRight().toPoint()), tip_of(current_), this);
+}
+
+void NodeMap::keyPressEvent(QKeyEvent* event) {
+  const std::size_t columns = grid().first, count = loads_.size();
+  const auto forward = [&](std::size_t by) {
+    if (current_ + by < count) go_to(current_ + by);
+  };
+  const auto back = [&](std::size_t by) {
+    if (current_ >= by) go_to(current_ - by);
+  };
+  switch (event->key()) {
+    case Qt::Key_Right:
+      return forward(1);
+    case Qt::Key_Left:
+      return back(1);
+    case Qt::Key_Down:
+      return forward(columns);
+    case Qt::Key_Up:
+      return back(columns);
+    case Qt::Key_Home:
+      return back(current_);
+    case Qt::Key_End:
+      return forward(count - 1 - current_);
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (count > 0) Q_EMIT clicked(static_cast<std::uint32_t>(current_));
+      return;
+    default:
+      QWidget::keyPressEvent(event);
   }
 }
 

@@ -1,10 +1,12 @@
 // All scale-up domains of a cluster on one screen: a cell for each, in the order of their ranks, in
-// the colour of its busiest link. A click asks for a domain.
+// the colour of its busiest link. A click asks for a domain; so does Enter where the arrow keys have
+// gone.
 #pragma once
 
 #include <QWidget>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gui/topology/cluster_map.hpp"
@@ -39,9 +41,15 @@ class NodeMap : public QWidget {
   void changeEvent(QEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
 
  private:
   std::optional<std::size_t> domain_at(const QPointF& position) const;
+  // What the tool tip of a domain says.
+  QString tip_of(std::size_t domain) const;
+  // The number of cells in a full line, and the side of a cell in pixels.
+  std::pair<std::size_t, double> grid() const;
+  void go_to(std::size_t domain);
   QString title_text() const;
   void place_title();
 
@@ -51,6 +59,8 @@ class NodeMap : public QWidget {
   QRectF title_;
   // The cell in which the left button went down.
   std::optional<std::size_t> pressed_;
+  // The domain that the arrow keys have gone to.
+  std::size_t current_ = 0;
 };
 
 }  // namespace shardwright::gui

@@ -60,6 +60,8 @@ void SearchStatus::show_progress(double share, qint64 checked, qint64 simulated,
       tr("%1 checked, %2 simulated").arg(counted_text(checked, "plan"), count_text(simulated));
   if (best_step_s > 0.0) text += tr(", best step %1").arg(time_text(Seconds(best_step_s)));
   text_->setText(text);
+  // Without an end the bar only shows that the work goes on.
+  bar_->setRange(0, share == PlanSearch::kUnknownShare ? 0 : kProgressSteps);
   bar_->setValue(static_cast<int>(share * kProgressSteps));
 }
 

@@ -284,7 +284,8 @@ void MainWindow::fill_recent() {
   recent_menu_->clear();
   for (const QString& path : paths)
     recent_menu_->addAction(path, this, [this, path] { open({path}); });
-  recent_menu_->setEnabled(!paths.isEmpty());
+  if (paths.isEmpty())
+    recent_menu_->addAction(tr("No file has been opened yet."))->setEnabled(false);
 }
 
 void MainWindow::open_palette() {
@@ -325,7 +326,7 @@ void MainWindow::create_menus() {
       menu->addAction(action);
       if (action->objectName() != u"file.open_folder"_s) continue;
       recent_menu_ = menu->addMenu(tr("Open &recent"));
-      recent_menu_->setEnabled(false);
+      fill_recent();
     }
   }
 }

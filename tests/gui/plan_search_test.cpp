@@ -90,7 +90,14 @@ TEST_F(PlanSearchTest, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) 
 // The views get the first plans long before the whole space is searched, best first, and none that
 // was shown is lost to a worse one.
 TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
+  const QSignalSpy progressed(&search_, &PlanSearch::progressed);
   answer_to(small_choice());
+  double share = 0.0;
+  for (const QList<QVariant>& each : progressed) {
+    EXPECT_GE(each.at(0).toDouble(), share) << "the search of the whole space goes on";
+    share = each.at(0).toDouble();
+  }
+  EXPECT_GT(share, 0.1);
   ASSERT_GE(sets_.size(),
             3U);  // The narrow search sends two answers, the whole one sends one.
   for (std::size_t i = 0; i < sets_.size(); ++i) {
@@ -112,7 +119,10 @@ TEST_F(PlanSearchTest, NoStepIsReportedWhileTheBatchIsOpen) {
   const PlanSetPointer last = answer_to(choice);
   ASSERT_TRUE(last);
   ASSERT_FALSE(progressed.isEmpty());
-  for (const QList<QVariant>& each : progressed) EXPECT_EQ(each.at(3).toDouble(), 0.0);
+  for (const QList<QVariant>& each : progressed) {
+    EXPECT_EQ(each.at(0).toDouble(), PlanSearch::kUnknownShare);
+    EXPECT_EQ(each.at(3).toDouble(), 0.0);
+  }
   for (const planner::PlanCandidate& plan : last->plans)
     EXPECT_EQ(plan.plan.global_batch, last->plans.front().plan.global_batch);
 }

@@ -12,6 +12,7 @@
 #include <QMessageBox>
 #include <QMouseEvent>
 #include <QSettings>
+#include <QSpinBox>
 #include <QTabBar>
 #include <QTextBrowser>
 #include <QToolBar>
@@ -28,6 +29,7 @@
 #include "gui/views/step_charts.hpp"
 #include "gui/window/cursor_rest.hpp"
 #include "gui/window/theme.hpp"
+#include "tests/gui/contrast.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -275,6 +277,24 @@ TEST_F(WindowFrameTest, ToolTipsHaveTheColoursOfTheWindow) {
               QApplication::palette().color(QPalette::Button));
     EXPECT_EQ(QToolTip::palette().color(QPalette::ToolTipText),
               QApplication::palette().color(QPalette::ButtonText));
+  }
+}
+
+TEST_F(WindowFrameTest, FieldsHaveFramesThatCanBeSeen) {
+  for (const Theme theme : {Theme::Dark, Theme::Light}) {
+    apply_theme(theme);
+    QLineEdit line;
+    QSpinBox box;
+    for (QWidget* field : {static_cast<QWidget*>(&line), static_cast<QWidget*>(&box)}) {
+      field->resize(120, 30);
+      const QImage shown = field->grab().toImage();
+      double most = 0.0;
+      for (int x = 0; x < 4; ++x) {
+        const QColor pixel = shown.pixelColor(x, shown.height() / 2);
+        most = std::max(most, contrast(pixel, QApplication::palette().color(QPalette::Window)));
+      }
+      EXPECT_GE(most, 1.5) << index_of(theme) << " " << field->metaObject()->className();
+    }
   }
 }
 
