@@ -70,6 +70,7 @@ CollectiveFile read_collective_file(const std::string& file, const ReadingWatch&
   Groups groups;
   NcclTimings timings = read_nccl_tests(file);
   result.left_out = std::move(timings.left_out);
+  result.has_wrong_data = timings.has_wrong_data;
   for (const ExchangeSample& each : timings.samples)
     groups[{each.kind, each.members, each.bytes.value()}].push_back(each.time);
   result.collectives = timings_of_groups(groups);

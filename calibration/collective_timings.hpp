@@ -37,6 +37,8 @@ struct CollectiveFile {
   std::vector<CollectiveTimings> collectives;
   // Programs of nccl-tests whose timings are left out: no plan uses such a collective.
   std::set<std::string> left_out{};
+  // True if nccl-tests found wrong data.
+  bool has_wrong_data = false;
 };
 
 // True of a regular file whose beginning is that of nccl-tests or of Inspector.

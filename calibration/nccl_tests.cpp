@@ -76,6 +76,7 @@ struct Output {
   std::int64_t ranks_each = 1;
   // Bytes and microseconds.
   std::vector<std::pair<double, double>> rows;
+  bool has_wrong_data = false;
 };
 
 constexpr IntegerRange kRankNumbers{0, 10'000'000};
@@ -275,6 +276,9 @@ class TableReader {
       if (!program.empty()) output_.program = program;
       is_table_ = is_table_ || !program.empty();
     }
+    // "Out of bounds values : 14 FAILED"
+    if (text.find("Out of bounds values") != std::string::npos)
+      output_.has_wrong_data = text.find("FAILED") != std::string::npos;
     const std::size_t rank = text.find("Rank ");
     if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
     is_table_ = is_table_ || !output_.devices.empty();
@@ -490,6 +494,7 @@ NcclTimings timings_of_tests(const std::vector<Output>& tests, ProblemList& prob
     const std::optional<OpKind> kind = collective_in(test.program);
     if (kind && test.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
     if (kind) add_timings(test, *kind, problems, timings);
+    timings.has_wrong_data = timings.has_wrong_data || test.has_wrong_data;
     if (!kind && !test.program.empty()) timings.left_out.insert(test.program);
     if (test.program.empty())
       problems.add("", "no name of a collective",

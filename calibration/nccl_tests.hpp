@@ -19,6 +19,8 @@ struct NcclTimings {
   std::int64_t empty_rows = 0;
   // Programs that time what no plan uses, such as reduce_perf.
   std::set<std::string> left_out{};
+  // True if nccl-tests found wrong data.
+  bool has_wrong_data = false;
 };
 
 // The out-of-place timings, one for each size of each test. The collective is read from the line

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -343,7 +344,17 @@ ExitCode parse_and_run(CLI::App& app, Action& action, const std::vector<std::str
   return action();
 }
 
+// As in a file of options, true prints the result and false does not.
+void read_truth_of_json() {
+  const std::string name = environment_name("json");
+  const char* value = std::getenv(name.c_str());
+  const std::string word = value == nullptr ? "" : CLI::detail::to_lower(value);
+  if (word == "true" || word == "yes" || word == "1") ::setenv(name.c_str(), "-", 1);
+  if (word == "false" || word == "no" || word == "0") ::unsetenv(name.c_str());
+}
+
 ExitCode run(const std::vector<std::string>& arguments) {
+  read_truth_of_json();
   CLI::App app(kAbout);
   Action action;
   configure(app, action);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -332,8 +333,8 @@ std::vector<std::pair<std::int64_t, std::size_t>> numbered(const RankCalls& call
   return numbers;
 }
 
-// Of calls that were launched before a recording began, the trace tells no number: they continue
-// what the numbers tell.
+// Of calls that were launched before a recording began, the trace tells neither number nor step:
+// they continue what those of others tell.
 void add_calls_without_number(const TwoLists& lists, CallAlignment& alignment) {
   if (alignment.pairs.empty()) return;
   std::vector<bool> first_taken(static_cast<std::size_t>(lists.first_size())),
@@ -359,6 +360,44 @@ void add_calls_without_number(const TwoLists& lists, CallAlignment& alignment) {
   alignment.pairs = std::move(more);
 }
 
+// The median distance of the ends of pairs; 0 without pairs.
+double usual_distance(const RankCalls& first, const RankCalls& second,
+                      const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+  if (pairs.empty()) return 0.0;
+  std::vector<double> distances;
+  for (const auto& [i, j] : pairs) distances.push_back(first[i].end - second[j].end);
+  const auto middle = distances.begin() + static_cast<Position>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
+}
+
+std::map<std::int64_t, std::vector<std::size_t>> positions_by_step(const RankCalls& calls) {
+  std::map<std::int64_t, std::vector<std::size_t>> positions;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (calls[i].step) positions[*calls[i].step].push_back(i);
+  return positions;
+}
+
+// None if there is no common step, or if one has other calls in one list than in the other.
+std::optional<CallAlignment> align_by_step(const RankCalls& first, const RankCalls& second) {
+  CallAlignment alignment;
+  const auto theirs = positions_by_step(second);
+  for (const auto& [step, ours] : positions_by_step(first)) {
+    const auto found = theirs.find(step);
+    if (found == theirs.end()) continue;
+    if (found->second.size() != ours.size()) return std::nullopt;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      if (!may_be_same(first[ours[i]], second[found->second[i]])) return std::nullopt;
+      alignment.pairs.emplace_back(ours[i], found->second[i]);
+    }
+  }
+  if (alignment.pairs.empty()) return std::nullopt;
+  std::sort(alignment.pairs.begin(), alignment.pairs.end());
+  alignment.clock_distance = usual_distance(first, second, alignment.pairs);
+  add_calls_without_number(TwoLists(first, second), alignment);
+  return alignment;
+}
+
 CallAlignment align_by_number(const RankCalls& first, const RankCalls& second,
                               const std::stop_token& stop) {
   CallAlignment alignment;
@@ -376,13 +415,7 @@ CallAlignment align_by_number(const RankCalls& first, const RankCalls& second,
     if (both || other < mine) ++j;
   }
   std::sort(alignment.pairs.begin(), alignment.pairs.end());
-  std::vector<double> distances;
-  for (const auto& [i, j] : alignment.pairs) distances.push_back(first[i].end - second[j].end);
-  if (!distances.empty()) {
-    const auto middle = distances.begin() + static_cast<Position>(distances.size() / 2);
-    std::nth_element(distances.begin(), middle, distances.end());
-    alignment.clock_distance = *middle;
-  }
+  alignment.clock_distance = usual_distance(first, second, alignment.pairs);
   if (ours.size() < first.size() || theirs.size() < second.size())
     add_calls_without_number(TwoLists(first, second), alignment);
   return alignment;
@@ -398,8 +431,9 @@ bool has_numbers(const RankCalls& calls) {
 CallAlignment align_calls(const RankCalls& first, const RankCalls& second,
                           const std::stop_token& stop) {
   if (first.empty() || second.empty()) return {};
-  return has_numbers(first) && has_numbers(second) ? align_by_number(first, second, stop)
-                                                   : align_by_order(first, second, stop);
+  if (has_numbers(first) && has_numbers(second)) return align_by_number(first, second, stop);
+  if (auto by_step = align_by_step(first, second)) return *std::move(by_step);
+  return align_by_order(first, second, stop);
 }
 
 }  // namespace shardwright::calibration

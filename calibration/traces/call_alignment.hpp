@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ struct RankCall {
   // Nanoseconds on the clock of the trace.
   double end = 0.0;
   std::int64_t duration = 0;
+  // The number of the marked step in which it was launched; none if that is not known.
+  std::optional<std::int64_t> step{};
 };
 
 // Those of one group in the order of their ends.
@@ -33,7 +36,8 @@ struct CallAlignment {
   double clock_distance = 0.0;
 };
 
-// Pairs calls by their numbers where both lists have any, else by order: the recordings may begin
+// Pairs calls by their numbers where both lists have any; else by the marked steps where the two
+// lists have the same calls in each step that both have; else by order: the recordings may begin
 // some calls apart, and either may lack calls, which the kinds and sizes of the next ones and the
 // times of their ends tell. Calls of unequal kind, size or number are never paired. The time grows
 // with the calls, not with their square. Throws ReadingStopped if `stop` asks for it.

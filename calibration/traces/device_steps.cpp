@@ -42,16 +42,34 @@ DeviceStep step_of(Activities activities) {
   return step;
 }
 
-// No next step ends the last one, and its activities may end before or, where copies run ahead,
-// after its time: it takes the mean of the others. Alone it is at least as long as its mark.
-void end_last(std::vector<DeviceStep>& steps, std::int64_t mark) {
-  DeviceStep& last = steps.back();
+// Ends each step where the next one begins, unless a pause lies between them. No next step ends the
+// last one, and its activities may end before or, where copies run ahead, after its time: it takes
+// the mean of the others. Alone it is at least as long as its mark.
+void end_steps(std::vector<DeviceStep>& steps, std::int64_t mark) {
   if (steps.size() == 1) {
-    last.end = std::max(last.end, last.begin + mark);
+    steps.back().end = std::max(steps.back().end, steps.back().begin + mark);
     return;
   }
-  const auto others = static_cast<std::int64_t>(steps.size()) - 1;
-  last.end = last.begin + (last.begin - steps.front().begin) / others;
+  std::vector<std::int64_t> times;
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
+    times.push_back(std::max<std::int64_t>(0, steps[i + 1].begin - steps[i].begin));
+  std::vector<std::int64_t> sorted = times;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::ranges::nth_element(sorted, middle);
+  // Of two times none is the usual one.
+  const auto is_usual = [&, longest = kPause * static_cast<double>(*middle)](std::int64_t time) {
+    return times.size() < 3 || static_cast<double>(time) <= longest;
+  };
+  std::int64_t all = 0, usual = 0;
+  for (const std::int64_t time : times) {
+    if (!is_usual(time)) continue;
+    all += time;
+    ++usual;
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool is_ended = i < times.size() && is_usual(times[i]);
+    steps[i].end = steps[i].begin + (is_ended ? times[i] : all / usual);
+  }
 }
 
 bool breaks_off(const DeviceStep& last, const std::vector<DeviceStep>& steps) {
@@ -85,15 +103,13 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
   }
   std::vector<DeviceStep> steps;
   for (auto& [number, activities] : by_step) steps.push_back(step_of(std::move(activities)));
-  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
-    steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
   if (steps.size() > 1) steps.erase(steps.begin());
   auto last = std::prev(by_step.end());
   if (steps.size() > 1 && breaks_off(steps.back(), steps)) {
     steps.pop_back();
     --last;
   }
-  end_last(steps, trace.steps[static_cast<std::size_t>(last->first)].duration);
+  end_steps(steps, trace.steps[static_cast<std::size_t>(last->first)].duration);
   return steps;
 }
 
@@ -103,10 +119,13 @@ std::optional<UsualStep> usual_step(const Trace& trace) {
                   [](const DeviceActivity& each) { return each.step != kNoIndex; });
   if (!in_steps) return std::nullopt;
   const std::vector<DeviceStep> steps = device_steps(trace);
-  std::int64_t sum = 0;
-  for (const DeviceStep& step : steps) sum += step.end - step.begin;
   const auto count = static_cast<std::int64_t>(steps.size());
-  return UsualStep{from_ns(sum) / static_cast<double>(count), count};
+  std::int64_t all = 0, pauses = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    all += steps[i].end - steps[i].begin;
+    pauses += i + 1 < steps.size() && steps[i].end < steps[i + 1].begin;
+  }
+  return UsualStep{from_ns(all) / static_cast<double>(count), count, pauses};
 }
 
 }  // namespace shardwright::calibration

@@ -14,8 +14,10 @@ struct DeviceStep {
   // In the order in which the host launched them; those of a stream by start where launches are not
   // known. At least one.
   Activities activities;
-  // From the start of its first activity to that of the next step's. The last one is as long as the
-  // others in the mean; alone it ends with its last activity, but is at least as long as its mark.
+  // From the start of its first activity to that of the next step's. The last one, and one before a
+  // pause, is as long as the others in the mean; alone it ends with its last activity, but is at
+  // least as long as its mark. A pause is longer than kPause usual steps: an evaluation, or a part
+  // of the run that was not recorded.
   std::int64_t begin = 0, end = 0;
 };
 
@@ -24,11 +26,13 @@ struct DeviceStep {
 // A trace without marked steps is one step.
 std::vector<DeviceStep> device_steps(const Trace& trace);
 
-// The time of a step, wherever one is told: the mean over the device's steps. `steps` is their
-// number.
+inline constexpr double kPause = 3.0;
+
+// The time of a step, wherever one is stated: the mean over the device's steps.
 struct UsualStep {
   Seconds time;
-  std::int64_t steps = 0;
+  // The numbers of steps and of pauses between them.
+  std::int64_t steps = 0, pauses = 0;
 };
 
 // None of a trace that marks no steps, or of which nothing ran on a device in a step.

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "calibration/traces/roofline.hpp"
 
@@ -18,15 +20,29 @@ constexpr std::int64_t kLargestSize = 1'000'000'000;
 // The position of the left operand among the inputs of an operator, which the right one follows.
 std::optional<std::size_t> left_operand(const std::string& op) {
   if (op == "aten::mm" || op == "aten::bmm" || op == "aten::_scaled_mm") return 0;
-  if (op == "aten::addmm" || op == "aten::baddbmm") return 1;
+  if (op == "aten::addmm" || op == "aten::baddbmm" || op == "aten::_addmm_activation") return 1;
   return std::nullopt;
 }
 
+// Parts of the names of cuBLAS' and CUTLASS' kernels. The first one that is found counts: results
+// may have other formats than operands.
+constexpr std::pair<std::string_view, Precision> kFormats[] = {
+    {"nvjet_qq", Precision::Fp8},  {"e4m3", Precision::Fp8},      {"e5m2", Precision::Fp8},
+    {"fp8", Precision::Fp8},       {"nvjet_ts", Precision::Bf16}, {"bf16", Precision::Bf16},
+    {"nvjet_hs", Precision::Fp16}, {"f16f16", Precision::Fp16},   {"_f16_", Precision::Fp16},
+    {"fp16", Precision::Fp16},     {"hgemm", Precision::Fp16},    {"tf32", Precision::Tf32},
+    {"s1688", Precision::Tf32},    {"f32f32", Precision::Fp32},   {"sgemm", Precision::Fp32}};
+
+// The format of a product's operands; `type` is empty where the trace does not state it.
 std::optional<Precision> precision_of(const std::string& type, const std::string& kernel) {
   if (type == "c10::BFloat16") return Precision::Bf16;
   if (type == "c10::Half") return Precision::Fp16;
   if (type.starts_with("c10::Float8")) return Precision::Fp8;
   const std::string name = lower_case(kernel);
+  if (type.empty()) {
+    for (const auto& [part, precision] : kFormats)
+      if (name.find(part) != std::string::npos) return precision;
+  }
   const bool is_tf32 =
       name.find("tf32") != std::string::npos || name.find("s1688") != std::string::npos;
   if (type == "float") return is_tf32 ? Precision::Tf32 : Precision::Fp32;
@@ -44,7 +60,7 @@ std::vector<std::int64_t> sizes_of(const nlohmann::json& inputs, std::size_t pos
   return sizes;
 }
 
-// `shapes` is [sizes of the inputs, types of the inputs].
+// `shapes` is [sizes of the inputs, types of the inputs]; a recording of Nsight has no types.
 std::optional<GemmWork> work_of(const nlohmann::json& shapes, std::size_t left) {
   const std::vector<std::int64_t> a = sizes_of(shapes[0], left), b = sizes_of(shapes[0], left + 1);
   if (a.size() != b.size() || (a.size() != 2 && a.size() != 3)) return std::nullopt;
@@ -66,8 +82,10 @@ std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivit
   const auto shapes = nlohmann::json::parse(trace.names[activity.shapes], nullptr, false);
   if (!left || !shapes.is_array() || shapes.size() != 2) return std::nullopt;
   const nlohmann::json& types = shapes[1];
-  if (!types.is_array() || *left >= types.size() || !types[*left].is_string()) return std::nullopt;
-  const auto precision = precision_of(types[*left], trace.names[activity.name]);
+  const bool has_type = types.is_array() && *left < types.size() && types[*left].is_string();
+  if (!has_type && types != nlohmann::json::array()) return std::nullopt;
+  const auto precision =
+      precision_of(has_type ? types[*left].get<std::string>() : "", trace.names[activity.name]);
   const std::optional<GemmWork> work = work_of(shapes, *left);
   if (!precision || !work) return std::nullopt;
   return MeasuredKernel{OpKind::Gemm, *precision, *work, {}};

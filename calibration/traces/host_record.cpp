@@ -69,6 +69,11 @@ class HostLinks {
     return kNoIndex;
   }
 
+  bool is_within_autograd(HostPosition op) const {
+    while (op != kNone && !ops_[op].is_of_autograd) op = parents_[op];
+    return op != kNone;
+  }
+
  private:
   // The positions of those that have a number, by the number and then by position.
   template <class T>
@@ -157,7 +162,10 @@ class MarkedSteps {
   explicit MarkedSteps(const HostRecord& record) {
     std::vector<TraceStep> all;
     std::map<std::int64_t, std::vector<TraceStep>> by_process;
-    for (const StepMark& mark : record.steps.empty() ? record.device_steps : record.steps) {
+    const std::vector<StepMark>& marks = !record.steps.empty()          ? record.steps
+                                         : !record.device_steps.empty() ? record.device_steps
+                                                                        : record.named_steps;
+    for (const StepMark& mark : marks) {
       all.push_back(mark.step);
       by_process[mark.process].push_back(mark.step);
     }
@@ -241,6 +249,7 @@ void HostRecord::append(HostRecord next) {
   move_to_end(activities, next.activities);
   move_to_end(steps, next.steps);
   move_to_end(device_steps, next.device_steps);
+  move_to_end(named_steps, next.named_steps);
 }
 
 std::optional<std::int64_t> step_number(std::string_view annotation) {
@@ -257,6 +266,10 @@ std::optional<std::int64_t> step_number(std::string_view annotation) {
     return std::nullopt;
   }
   return std::nullopt;
+}
+
+bool is_autograd_op(std::string_view name) {
+  return name.starts_with("autograd::engine::evaluate_function");
 }
 
 bool is_optimizer_mark(std::string_view annotation) {
@@ -281,6 +294,7 @@ void link_to_host(Trace& trace, HostRecord record) {
     const HostPosition op = links.op_of(ids);
     if (op != kNone) {
       activity.op = record.ops[op].name;
+      activity.backward = links.is_within_autograd(op);
       activity.op_call = static_cast<TraceIndex>(op);
       activity.shapes = record.ops[op].shapes;
       if (activity.category == KernelCategory::Other)

@@ -24,6 +24,8 @@ struct HostOp {
   TraceIndex name = kNoIndex, shapes = kNoIndex, collective = kNoIndex;
   // The number by which launches name their operator, or kNoNumber.
   std::int64_t external_id = kNoNumber;
+  // True of a call of PyTorch's autograd engine, within which the backward pass runs.
+  bool is_of_autograd = false;
 };
 
 // A call that launches kernels, copies or fills.
@@ -56,8 +58,9 @@ struct HostRecord {
   std::vector<HostOp> ops;
   std::vector<HostLaunch> launches;
   std::vector<ActivityIds> activities;
-  // Annotations named ProfilerStep#N on the host, and on a stream of a device.
-  std::vector<StepMark> steps, device_steps;
+  // Annotations named ProfilerStep#N on the host, and on a stream of a device. Where there are
+  // none, those count that people named "iteration N" and the like.
+  std::vector<StepMark> steps, device_steps, named_steps;
   // Annotations named "Optimizer.step#…", as PyTorch marks the step of each optimizer.
   std::vector<HostRange> optimizers;
 
@@ -94,6 +97,8 @@ void move_to_end(std::vector<T>& to, std::vector<T>& from) {
 std::optional<std::int64_t> step_number(std::string_view annotation);
 
 bool is_optimizer_mark(std::string_view annotation);
+
+bool is_autograd_op(std::string_view name);
 
 // Gives each activity its launch, its operator, its collective and its step, says whether the
 // optimizer launched it, and brings activities and steps into their order. Each process has steps

@@ -15,7 +15,7 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 }
 
 bool is_backward(std::string_view name) {
-  return contains_any(name, {"bwd", "backward", "dgrad", "wgrad", "dot_do_o"});
+  return contains_any(name, {"bwd", "backward", "bprop", "dgrad", "wgrad", "dot_do_o"});
 }
 
 // Kernels that stand before the main one of a call, and behind it.

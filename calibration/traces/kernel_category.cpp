@@ -44,7 +44,7 @@ constexpr Family kFamilies[] = {
     {"triton_mm", KernelCategory::Gemm},
     // Writing of keys and values, which vLLM names after the kernel that reads them.
     {"reshape_and_cache", KernelCategory::Elementwise},
-    // FlashAttention, FlashInfer, cuDNN, xFormers and TensorRT-LLM, AOTriton.
+    // FlashAttention, FlashInfer, cuDNN, xFormers and TensorRT-LLM, AOTriton, SageAttention.
     {"kvcachekernel", KernelCategory::Attention},
     {"mergestates", KernelCategory::Attention},
     {"flash", KernelCategory::Attention},
@@ -52,6 +52,8 @@ constexpr Family kFamilies[] = {
     {"sdpa", KernelCategory::Attention},
     {"attn_fwd", KernelCategory::Attention},
     {"attn_bwd", KernelCategory::Attention},
+    {"attn_kernel", KernelCategory::Attention},
+    {"sage_fwd", KernelCategory::Attention},
     {"attention", KernelCategory::Attention},
     {"compute_dot_do_o", KernelCategory::Attention},
     {"bwd_kernel_dk_dv", KernelCategory::Attention},
@@ -81,6 +83,8 @@ constexpr Family kFamilies[] = {
     {"conv2d", KernelCategory::Gemm},
     {"winograd", KernelCategory::Gemm},
     {"sp3asmconv", KernelCategory::Gemm},
+    {"fft2d", KernelCategory::Gemm},
+    {"im2d2col", KernelCategory::Gemm},
     {"ck::", KernelCategory::Gemm},
     {"^_zn2ck", KernelCategory::Gemm},
     // ATen, Apex, Transformer Engine, cuDNN and MIOpen.
@@ -88,7 +92,10 @@ constexpr Family kFamilies[] = {
     {"reduce_kernel", KernelCategory::Elementwise},
     {"multi_tensor_apply", KernelCategory::Elementwise},
     {"catarraybatchedcopy", KernelCategory::Elementwise},
+    {"routing::", KernelCategory::Other},  // of tokens to experts; it renormalises
     {"norm", KernelCategory::Elementwise},
+    {"gammabeta", KernelCategory::Elementwise},
+    {"cucomputegradinput", KernelCategory::Elementwise},
     {"cudnn::bn_", KernelCategory::Elementwise},
     {"softmax", KernelCategory::Elementwise},
     {"cross_entropy", KernelCategory::Elementwise},
@@ -111,6 +118,7 @@ constexpr Family kFamilies[] = {
     {"adam", KernelCategory::Elementwise},
     {"cast_kernel", KernelCategory::Elementwise},
     {"quantize", KernelCategory::Elementwise},
+    {"quant_kernel", KernelCategory::Elementwise},
     {"^triton_", KernelCategory::Elementwise},
 };
 
@@ -124,7 +132,7 @@ constexpr Family kOps[] = {
     {"flash_attn", KernelCategory::Attention}, {"^aten::mm", KernelCategory::Gemm},
     {"^aten::addmm", KernelCategory::Gemm},    {"^aten::bmm", KernelCategory::Gemm},
     {"^aten::baddbmm", KernelCategory::Gemm},  {"^aten::_scaled_mm", KernelCategory::Gemm},
-    {"grouped_mm", KernelCategory::Gemm},
+    {"grouped_mm", KernelCategory::Gemm},      {"^aten::_addmm", KernelCategory::Gemm},
 };
 
 // The name in lower case without words that stand in the names of other families: number formats of

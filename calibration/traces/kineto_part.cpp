@@ -172,11 +172,15 @@ class KinetoPartReader {
       add_op(event, *start, *duration);
     } else if (kind == EventKind::Mark && is_optimizer_mark(event.name)) {
       part_.record.optimizers.push_back({thread_of(event), *start, *start + *duration});
-    } else if (event.name.starts_with("ProfilerStep")) {
-      auto& steps = kind == EventKind::Mark ? part_.record.steps : part_.record.device_steps;
-      if (const auto number = step_number(event.name))
-        steps.push_back({{*number, *start, *duration},
-                         kind == EventKind::Mark ? process_of(event) : std::int64_t{0}});
+    } else if (const auto number = step_number(event.name)) {
+      const bool is_of_host = kind == EventKind::Mark;
+      const bool is_of_profiler = event.name.starts_with("ProfilerStep");
+      if (!is_of_host && !is_of_profiler) return;
+      auto& steps = !is_of_profiler ? part_.record.named_steps
+                    : is_of_host    ? part_.record.steps
+                                    : part_.record.device_steps;
+      steps.push_back(
+          {{*number, *start, *duration}, is_of_host ? process_of(event) : std::int64_t{0}});
     }
   }
 
@@ -210,6 +214,7 @@ class KinetoPartReader {
     op.thread = thread_of(event);
     op.name = part_.trace.names.index_of(event.name);
     op.external_id = event.external_id.value_or(kNoNumber);
+    op.is_of_autograd = is_autograd_op(event.name);
     if (!event.shapes.empty() && !event.types.empty() &&
         category_of_op(event.name) == KernelCategory::Gemm)
       op.shapes = part_.trace.names.index_of(fmt::format("[{}, {}]", event.shapes, event.types));

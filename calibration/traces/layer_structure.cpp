@@ -178,7 +178,8 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
       layers_send = layers_send || !pass.names.empty();
     }
     if (call.category != KernelCategory::Gemm && !is_attention) continue;
-    const bool ends_forward = is_attention && call.backward && pass.names.size() >= kLeastPass;
+    const bool is_backward = call.main->backward || (is_attention && call.backward);
+    const bool ends_forward = is_backward && pass.names.size() >= kLeastPass;
     if (pass.names.size() == kMostAnchors || ends_forward) break;
     const std::size_t name =
         numbers.try_emplace(name_of_anchor(trace, call), numbers.size()).first->second;
@@ -198,6 +199,27 @@ bool is_layer(const NamesOfLayer& pattern, const std::optional<std::size_t>& att
   return std::find(pattern.begin(), pattern.end(), *attention) != pattern.end();
 }
 
+// A trace that does not show where the backward pass begins has as many layers of other products in
+// it, and more of these. The pass then ends before them.
+Stretch forward_stretch(Pass& pass, Stretch stretch) {
+  while (stretch.period > 0) {
+    const std::vector<std::size_t> before(
+        pass.names.begin(), pass.names.begin() + static_cast<std::ptrdiff_t>(stretch.first));
+    const Stretch earlier = longest_stretch(before);
+    if (earlier.period == 0) break;
+    const std::size_t layers = stretch.length / stretch.period;
+    const std::size_t earlier_layers = earlier.length / earlier.period;
+    NamesOfLayer pattern = pattern_of(stretch, pass.names), other = pattern_of(earlier, before);
+    std::ranges::sort(pattern);
+    std::ranges::sort(other);
+    if (earlier_layers + 1 < layers || earlier_layers > layers + 1 || pattern == other) break;
+    pass.anchors.resize(stretch.first);
+    pass.names = before;
+    stretch = earlier;
+  }
+  return stretch;
+}
+
 // Passes that repeat each other make a longer stretch than the layers within one. While most of a
 // period is a stretch of layers, the pass becomes this period.
 Stretch stretch_of_layers(Pass& pass) {
@@ -213,7 +235,7 @@ Stretch stretch_of_layers(Pass& pass) {
     pass.names = period;
     stretch = inner;
   }
-  return stretch;
+  return forward_stretch(pass, stretch);
 }
 
 void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stretch) {

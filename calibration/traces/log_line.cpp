@@ -12,6 +12,7 @@ namespace {
 enum class Logged : std::uint8_t {
   Step,
   Time,
+  StepRate,
   Loss,
   TokensPerGpu,
   Samples,
@@ -67,10 +68,13 @@ constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
                                {Logged::Mfu, "mfu"}};
 // Megatron Bridge states it in a line of its own before that of the iteration.
 constexpr Field kMegatronBridge[] = {{Logged::FlopRate, "gpu utilization:", 1e12}};
-// NeMo's progress bar and printer; `iteration_time` is Neuron's.
+// NeMo's progress bar and printer; `iteration_time` is Neuron's. The bar itself has the mean time of
+// its steps, as "41.36s/it" or "1.52it/s".
 constexpr Field kNemo[] = {{Logged::Step, "global_step"},
                            {Logged::Time, "train_step_timing in s"},
                            {Logged::Time, "iteration_time"},
+                           {Logged::Time, "s/it", 1.0, Side::Before},
+                           {Logged::StepRate, "it/s", 1.0, Side::Before},
                            {Logged::Loss, "reduced_train_loss"},
                            {Logged::TokensPerGpu, "tokens_per_sec_per_gpu"},
                            {Logged::GlobalBatch, "global_batch_size"},
@@ -254,6 +258,9 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
         break;
       case Logged::Time:
         if (value > 0.0) take(step.time, Seconds(value));
+        break;
+      case Logged::StepRate:
+        if (value > 0.0) take(step.time, Seconds(1.0 / value));
         break;
       case Logged::Loss:
         take(step.loss, value);

@@ -14,6 +14,7 @@
 
 #include "calibration/traces/host_record.hpp"
 #include "calibration/traces/inflated_file.hpp"
+#include "calibration/traces/kernel_category.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::calibration {
@@ -166,6 +167,16 @@ class Database {
 // "aten::addmm" of "aten::addmm, seq = 45339, op_id = 990761".
 std::string_view op_name(std::string_view range) {
   return range.substr(0, std::min(range.find(", seq = "), range.find(", op_id = ")));
+}
+
+// "[[64, 32], [32, 16]]" of "aten::mm, op_id = 5, sizes = [[64, 32], [32, 16]], input_op_ids = …":
+// the sizes of the inputs, which emit_nvtx(record_shapes=True) writes. Empty without them.
+std::string_view sizes_in(std::string_view range) {
+  constexpr std::string_view kMark = ", sizes = ";
+  const std::size_t mark = range.find(kMark);
+  if (mark == std::string_view::npos) return {};
+  const std::string_view sizes = range.substr(mark + kMark.size());
+  return sizes.substr(0, std::min(sizes.find(", input_op_ids"), sizes.size()));
 }
 
 // A global number holds the thread in its lowest 24 bits, and the process in the 24 above.
@@ -432,6 +443,10 @@ class NsysReader {
       op.end = row.integer(1);
       op.thread = thread_of(row.integer(2));
       op.name = trace_.names.index_of(op_name(text));
+      op.is_of_autograd = is_autograd_op(text);
+      const std::string_view sizes = sizes_in(text);
+      if (!sizes.empty() && category_of_op(op_name(text)) == KernelCategory::Gemm)
+        op.shapes = trace_.names.index_of(fmt::format("[{}, []]", sizes));
       // PyTorch names the collective; the kernel below it may be a plain send and receive.
       if (text.starts_with("nccl:")) {
         trace_.collectives.push_back({});

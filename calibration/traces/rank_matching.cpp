@@ -72,7 +72,10 @@ std::vector<Participant> participants_of(const std::vector<Trace>& traces) {
               : trace.collectives[static_cast<std::size_t>(each.collective)];
       const double end =
           static_cast<double>(each.end()) + static_cast<double>(trace.clock_offset.value_or(0));
-      device.groups[group_key(arguments)].push_back({kind, &arguments, end, each.duration});
+      RankCall call{kind, &arguments, end, each.duration};
+      if (each.launched && each.step != kNoIndex)
+        call.step = trace.steps[static_cast<std::size_t>(each.step)].number;
+      device.groups[group_key(arguments)].push_back(call);
       ++device.calls;
     }
     for (auto& [number, device] : devices) {

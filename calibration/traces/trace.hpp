@@ -47,6 +47,8 @@ struct DeviceActivity {
   KernelCategory category = KernelCategory::Other;
   // Launched within the optimizer's step.
   bool optimizes = false;
+  // Launched by PyTorch's autograd engine: in the backward pass, recomputed ops included.
+  bool backward = false;
   TraceIndex name = kNoIndex;
   // Blocks of a kernel's grid, bytes of a copy or fill; 0 if the trace does not tell.
   std::int64_t size = 0;

@@ -320,6 +320,7 @@ TraceReport report_of(const Trace& trace) {
   if (const auto step = usual_step(trace)) {
     report.step = step->time;
     report.timed_steps = step->steps;
+    report.pauses = step->pauses;
   }
   for (const auto& [device, activities] : devices) add_busy_times(report.times, activities);
   report.by_kernel = kernel_reports(trace);

@@ -84,10 +84,10 @@ struct TraceReport {
   // What the recording lacks (Trace::gaps).
   std::vector<std::string> gaps{};
   std::vector<StepReport> steps;
-  // The mean of the device's steps, whose number follows (usual_step of device_steps.hpp). None
-  // without steps.
+  // The mean of the device's steps, whose number follows with that of the pauses between them
+  // (usual_step of device_steps.hpp). None without steps.
   std::optional<Seconds> step;
-  std::int64_t timed_steps = 0;
+  std::int64_t timed_steps = 0, pauses = 0;
   BusyTimes times;
   // Sums of durations.
   EnumArray<KernelCategory, Seconds> by_category;

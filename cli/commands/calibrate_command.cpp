@@ -109,9 +109,11 @@ calibration::CalibrationData read_data(const std::vector<std::string>& paths, Pr
                                  "of nccl-tests"}});
       }
       if (is_regular_file(status)) {
-        const auto [samples, empty_rows, left_out] = calibration::read_nccl_tests(path);
+        const auto [samples, empty_rows, left_out, has_wrong_data] =
+            calibration::read_nccl_tests(path);
         data.exchanges.insert(data.exchanges.end(), samples.begin(), samples.end());
         if (empty_rows > 0) notes.push_back(note_of_empty_rows(path, empty_rows));
+        if (has_wrong_data) notes.push_back(wrong_data_warning(path));
         if (!left_out.empty()) notes.push_back(path + ": " + timings_left_out(left_out));
       } else {
         data.runs.push_back(calibration::load_run(path));

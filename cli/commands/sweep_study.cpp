@@ -92,11 +92,17 @@ ordered_json summary(const planner::PlanCandidate& best, const Scenario& scenari
   return kept;
 }
 
+// Numbers are numbers, so that rows can be compared and sorted by them.
+ordered_json number_or_text(const std::string& text) {
+  ordered_json value = ordered_json::parse(text, nullptr, false);
+  return value.is_number() ? value : ordered_json(text);
+}
+
 ordered_json values_json(const OptionGrid& grid, const OptionGrid::Point& point) {
   ordered_json values = ordered_json::object();
   for (std::size_t i = 0; i < point.at.size(); ++i) {
     const auto& [name, texts] = grid.options[i];
-    if (texts.size() > 1) values[name] = texts[point.at[i]];
+    if (texts.size() > 1) values[name] = number_or_text(texts[point.at[i]]);
   }
   return values;
 }
@@ -209,7 +215,10 @@ Table study_table(const ordered_json& document) {
   Table table(columns);
   for (const ordered_json& row : document["rows"]) {
     std::vector<std::string> cells;
-    for (const std::string& name : varied) cells.push_back(row["values"][name]);
+    for (const std::string& name : varied) {
+      const ordered_json& value = row["values"][name];
+      cells.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
     const ordered_json& best = row["best"];
     if (best.is_null()) {
       cells.insert(cells.end(), {"", "", "", "", row["why_not"]});

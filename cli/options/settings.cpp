@@ -65,6 +65,11 @@ json parsed_value(const std::string& text) {
 json lora_value(const std::string& text) {
   json lora = json::object();
   for (const std::string& setting : planner::split_at(text, ',')) {
+    // A list of a file of options has commas between its items.
+    if (setting.find('=') == std::string::npos && lora.contains("targets")) {
+      lora["targets"].push_back(setting);
+      continue;
+    }
     json value = as_patch(setting);
     if (value.contains("targets"))
       value["targets"] = planner::split_at(setting.substr(setting.find('=') + 1), '+');

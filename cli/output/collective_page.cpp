@@ -211,6 +211,14 @@ void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
   page.heading("Collectives of " + file.file);
   page.table(collective_timings_table(file.collectives));
   if (!file.left_out.empty()) page.paragraph(timings_left_out(file.left_out));
+  if (file.has_wrong_data) page.warning(wrong_data_warning(file.file));
+}
+
+std::string wrong_data_warning(const std::string& file) {
+  return fmt::format(
+      "{}: the collectives delivered wrong data, so that their times may be those of "
+      "a broken network.",
+      printable(file));
 }
 
 std::string timings_left_out(const std::set<std::string>& programs) {

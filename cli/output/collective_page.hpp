@@ -31,6 +31,9 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
 // The collectives that a file of nccl-tests times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
 
+// Warns of a file in which nccl-tests found wrong data.
+std::string wrong_data_warning(const std::string& file);
+
 // Says which programs of nccl-tests were read past.
 std::string timings_left_out(const std::set<std::string>& programs);
 

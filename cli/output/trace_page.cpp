@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/roofline.hpp"
 #include "calibration/traces/trace_timeline.hpp"
 #include "cli/output/collective_page.hpp"
@@ -80,7 +81,9 @@ void say_what_lacks(Page& page, const TraceReport& report, const std::string& na
 
 void add_step_time(Page& page, const TraceReport& report) {
   if (!report.step) {
-    page.paragraph("The trace marks no steps on a device: it has no annotation ProfilerStep#N.");
+    page.paragraph(
+        "The trace marks no steps on a device: no kernel was launched in an annotation "
+        "ProfilerStep#N.");
     return;
   }
   page.paragraph(
@@ -92,6 +95,12 @@ void add_step_time(Page& page, const TraceReport& report) {
                 "to that of the next one. The first recorded step is left out because "
                 "kernels that were queued before run in it.",
                 format_time(*report.step), format_plural(report.timed_steps, "step")));
+  if (report.pauses > 0)
+    page.paragraph(
+        fmt::format("{} between them, longer than {:g} steps, {} left out, too: an "
+                    "evaluation, or a part of the run that was not recorded.",
+                    format_plural(report.pauses, "pause"), calibration::kPause,
+                    report.pauses == 1 ? "is" : "are"));
 }
 
 void add_time(Page& page, const TraceReport& report) {

@@ -14,12 +14,14 @@ namespace shardwright::planner {
 namespace {
 
 // Arguments of models whose layers no ModelSpec describes, and what is expected instead.
-constexpr std::array<std::pair<const char*, const char*>, 10> kOtherLayers = {{
+constexpr std::array<std::pair<const char*, const char*>, 12> kOtherLayers = {{
     {"decoder_num_layers", "none: a model without an encoder"},
     {"heterogeneous_layers_config_path", "none: layers that are equal or follow a pattern"},
     {"heterogeneous_layers_config_encoded_json", "none: layers that are equal or follow a pattern"},
     {"vision_model_type", "none: a model of text alone"},
     {"language_model_type", "none: a model of text alone"},
+    {"disable_vision_class_token", "False: a model of text alone"},
+    {"task", "none: a program that trains a model"},
     {"retro_add_retriever", "False: a model without retrieval"},
     {"moe_latent_size", "none: experts of the width of the model"},
     {"enable_mhc_connections", "False: one residual stream"},
@@ -27,14 +29,17 @@ constexpr std::array<std::pair<const char*, const char*>, 10> kOtherLayers = {{
     {"mtp_use_repeated_layer", "False: prediction layers with weights of their own"},
 }};
 
-// Words in the names of programs that train other models than decoders of text.
-constexpr std::array<std::string_view, 10> kOtherPrograms = {
-    "bert", "t5", "ict", "retro", "vision", "vlm", "mimo", "multimodal", "llava", "biencoder"};
+// Words in the names of programs that train other models than decoders of text, or none.
+constexpr std::array<std::string_view, 16> kOtherPrograms = {
+    "bert",  "t5",        "ict",      "retro",      "vision",    "vlm",    "mimo", "multimodal",
+    "llava", "biencoder", "generate", "generation", "inference", "server", "eval", "evaluate"};
 
 void refuse_other_layers(MegatronSettings& settings, const ModelSpec& model) {
-  for (const std::string& word : settings.words_of_program())
-    if (std::ranges::find(kOtherPrograms, word) != kOtherPrograms.end())
-      settings.refuse_program("one that trains a decoder of text, as pretrain_gpt.py does");
+  const auto is_other = [](const std::string& word) {
+    return std::ranges::find(kOtherPrograms, word) != kOtherPrograms.end();
+  };
+  if (std::ranges::any_of(settings.words_of_program(), is_other))
+    settings.refuse_program("one that trains a decoder of text, as pretrain_gpt.py does");
   for (const auto& [name, expected] : kOtherLayers) {
     const std::string value = settings.text(name);
     if (!value.empty() && value != "False" && value != "false" && value != "0")

@@ -152,6 +152,11 @@ void state_split(const ModelSpec& model, const LayerCounts& chunks, Plan& plan) 
   }
 }
 
+// The number of what the chunks divide among them.
+std::int64_t units_of_pipeline(const ModelSpec& model, const Plan& plan) {
+  return model.layers + int{plan.embedding_counts_as_layer} + int{plan.head_counts_as_layer};
+}
+
 // The layers of all chunks where an argument states them; empty otherwise, and where it is wrong.
 LayerCounts stated_chunks(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
   LayerCounts chunks = hybrid_chunks(settings);
@@ -160,6 +165,12 @@ LayerCounts stated_chunks(MegatronSettings& settings, const ModelSpec& model, Pl
   const auto last = settings.count("decoder_last_pipeline_num_layers");
   if (chunks.empty() && layout.empty()) {
     if ((first || last) && plan.vpp == 1) return layers_of_stages(model, plan.pp, first, last);
+    // Megatron-LM refuses such launches; Megatron-DeepSpeed divides the layers in its own way.
+    const bool divides = first || last || settings.is_on("deepspeed");
+    if (!divides && units_of_pipeline(model, plan) % plan.chunks() != 0)
+      settings.refuse_value("pipeline_model_parallel_size",
+                            fmt::format("stages and chunks that divide the {} layers",
+                                        units_of_pipeline(model, plan)));
     return {};
   }
   if (chunks.empty()) chunks = layout_layers(layout);
@@ -185,15 +196,14 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
   // Megatron-DeepSpeed's "type:transformer|embedding" counts the tied embedding at both ends.
   if (settings.text("pp_partition_method").find("embedding") != std::string::npos)
     plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
-  const std::int64_t units =
-      model.layers + int{plan.embedding_counts_as_layer} + int{plan.head_counts_as_layer};
   plan.vpp = settings.count("num_virtual_stages_per_pipeline_rank",
                             settings.count("virtual_pipeline_model_parallel_size", 1));
   if (plan.pp <= 1) {
     plan.vpp = 1;
     return;
   }
-  if (each > 0) plan.vpp = std::max<std::int64_t>(1, units / (each * plan.pp));
+  if (each > 0)
+    plan.vpp = std::max<std::int64_t>(1, units_of_pipeline(model, plan) / (each * plan.pp));
   const LayerCounts chunks = stated_chunks(settings, model, plan);
   plan.schedule = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
   if (!chunks.empty()) state_split(model, chunks, plan);
@@ -375,6 +385,14 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
     imported.assumed.push_back(fmt::format("nobody knows what the script finds when it runs: {}",
                                            fmt::join(launch.unknown, ", ")));
   identify_model(launch, settings, imported);
+  const std::string optimizer = settings.text("optimizer");
+  if (!optimizer.empty() && optimizer.find("adam") == std::string::npos &&
+      optimizer.find("Adam") == std::string::npos)
+    imported.assumed.push_back(
+        fmt::format("the optimizer is Adam, as {} is not simulated", optimizer));
+  if (scenario.plan.offload_optimizer == OptimizerOffload::Host &&
+      settings.real("optimizer_offload_fraction", 1.0) < 1.0)
+    imported.assumed.push_back("all of the optimizer is offloaded, not a part of it");
   problems.throw_if_any();
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.

@@ -273,7 +273,10 @@ class TraceReport(Listing):
         return header, rows
 
     def _further(self) -> str:
-        return "" if self._traces() else super()._further()
+        if not self._traces():
+            return super()._further()
+        others = [f"{len(self[kind])} in .{kind}" for kind in ("logs", "plans", "memory", "jobs") if self[kind]]
+        return f"\nand {', '.join(others)}" if others else ""
 
 
 _TRACE_TIMES = ("step_s", "busy_s", "exposed_collective_s")

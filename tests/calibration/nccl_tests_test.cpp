@@ -46,13 +46,21 @@ constexpr const char* kTable = R"(# nccl-tests version 2.17.1
 )";
 
 TEST_F(NcclTests, ReadsThePrintedTable) {
-  const auto samples = read_nccl_tests(write("table.txt", kTable)).samples;
+  const NcclTimings timings = read_nccl_tests(write("table.txt", kTable));
+  EXPECT_FALSE(timings.has_wrong_data);
+  const auto& samples = timings.samples;
   ASSERT_EQ(samples.size(), 2U);
   EXPECT_EQ(samples[0].kind, OpKind::AllReduce);
   EXPECT_EQ(samples[0].members, 2);
   EXPECT_DOUBLE_EQ(samples[0].time.value(), 12.5e-6);
   EXPECT_DOUBLE_EQ(samples[1].bytes.value(), 33554432.0);
   EXPECT_DOUBLE_EQ(samples[1].time.value(), 240.5e-6);
+}
+
+TEST_F(NcclTests, KnowsThatDataWereWrong) {
+  std::string table = kTable;
+  table.replace(table.find("0 OK"), 4, "14 FAILED");
+  EXPECT_TRUE(read_nccl_tests(write("table.txt", table)).has_wrong_data);
 }
 
 TEST_F(NcclTests, ReadsTheJsonOfTheSameRun) {

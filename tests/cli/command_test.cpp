@@ -231,6 +231,11 @@ TEST(Command, EnvironmentVariablesStandInForOptions) {
       run_command(kSimulate + " --json -", {.environment = {{"SHARDWRIGHT_ZERO", "3"}}});
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_EQ(json::parse(result.output)["plan"]["zero_stage"], 3);
+  for (const char* prints : {"-", "true", "1"}) {
+    const CommandResult again = run_command(
+        kSimulate, {.environment = {{"SHARDWRIGHT_ZERO", "3"}, {"SHARDWRIGHT_JSON", prints}}});
+    EXPECT_EQ(again.output, result.output) << prints;
+  }
 }
 
 TEST(Command, FilesAreWrittenWholeAndNeverReplacedUnasked) {

@@ -43,6 +43,14 @@ TEST(OptionsFile, IsTheCommandInWords) {
   EXPECT_TRUE(json::accept(run_command("plan --options " + yaml).output));
 }
 
+TEST(OptionsFile, AMappingStatesAdapters) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("lora.yaml", "lora: {rank: 16, targets: [q, k, v]}\n");
+  const std::string words = kInWords + " --stack fsdp2";
+  EXPECT_EQ(plans_of(words + " --options " + file),
+            plans_of(words + " --lora rank=16,targets=q+k+v"));
+}
+
 TEST(OptionsFile, GivesWayToTheCommandLine) {
   const ScratchFolder folder;
   const std::string file = folder.write(

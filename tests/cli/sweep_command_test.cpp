@@ -153,7 +153,7 @@ TEST_F(StudyTest, SharesPutTogetherAreTheWholeAndRowsAreThoseOfPlan) {
   const json row = document["rows"][2];
   EXPECT_EQ(
       row["values"],
-      (json{{"model", "llama3.2-1b"}, {"gpus", "8"}, {"global-batch", "32"}, {"fix", "{tp: 1}"}}));
+      (json{{"model", "llama3.2-1b"}, {"gpus", 8}, {"global-batch", 32}, {"fix", "{tp: 1}"}}));
   const json plan = json_of(
       "plan --model llama3.2-1b --cluster dgx-h100 --gpus 8 --global-batch 32 "
       "--seq-len 2048 --fix tp=1 --top 1");

@@ -320,6 +320,7 @@ class Plots(unittest.TestCase):
             log = pathlib.Path(folder) / "train.log"
             log.write_text("".join(f"iteration {step}/ 9 | elapsed time per iteration (ms): {step}.0 |\n" for step in range(1, 4)))
             drawn = sw.import_traces(log).plot().lines[0]
+            self.assertTrue(repr(sw.import_traces([TRACES / "rank0.json.gz", log])).endswith("and 1 in .logs"))
         self.assertEqual(list(drawn.get_xdata()), [1, 2, 3])
         self.assertEqual(list(drawn.get_ydata()), [0.001, 0.002, 0.003])
         scale = sw.scale(**{**JOB, "gpus": range(8, 17)})

@@ -141,6 +141,22 @@ TEST(CallAlignment, TakesNumbersWhereTracesHaveThem) {
   EXPECT_EQ(found_in(pair), pair.shared());
 }
 
+// Equal calls on clocks that say nothing: marked steps tell where the lists belong.
+TEST(CallAlignment, TakesStepsThatBothRanksMark) {
+  constexpr std::size_t kOfStep = 48;
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 20; ++i) {
+    DrawnPair pair = draw_pair({.calls = 400, .regular = true}, random);
+    const std::size_t first = std::max(pair.first.numbers.front(), pair.second.numbers.front());
+    for (DrawnCalls* drawn : {&pair.first, &pair.second})
+      for (std::size_t j = 0; j < drawn->calls.size(); ++j)
+        if (drawn->numbers[j] >= (first / kOfStep + 1) * kOfStep)
+          drawn->calls[j].step = static_cast<std::int64_t>(drawn->numbers[j] / kOfStep);
+    for (RankCall& call : pair.second.calls) call.end += 7.3e6;
+    EXPECT_EQ(found_in(pair), pair.shared()) << i;
+  }
+}
+
 TEST(CallAlignment, PairsNoCallsOfOtherKindsOrSizes) {
   std::mt19937_64 random(5);
   DrawnPair pair = draw_pair({.calls = 100}, random);

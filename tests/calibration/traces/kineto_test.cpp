@@ -134,6 +134,26 @@ TEST(Kineto, TheLastStepEndsWithItsMark) {
   EXPECT_DOUBLE_EQ(report_of(read_events(list(events))).step->value(), 1e-3);
 }
 
+// Steps of 1 ms, with an evaluation of 20 ms between two of them; people name marks themselves.
+TEST(Kineto, PausesAreNoPartOfSteps) {
+  for (const char* mark : {"ProfilerStep#{}", "iteration {}"}) {
+    std::string events;
+    for (int i = 0; i < 7; ++i) {
+      const double start = 1000.0 * i + (i > 3 ? 20000.0 : 0.0);
+      const std::string correlation = fmt::format("\"correlation\": {}", i);
+      const std::string name = fmt::format(fmt::runtime(mark), i);
+      events += event("user_annotation", name.c_str(), start, 1000, "", 1) +
+                event("cuda_runtime", "cudaLaunchKernel", start + 5, 1, correlation, 1) +
+                event("kernel", "a", start + 10, 300, correlation);
+    }
+    const TraceReport report = report_of(read_events(list(events)));
+    ASSERT_TRUE(report.step.has_value()) << mark;
+    EXPECT_DOUBLE_EQ(report.step->value(), 1e-3) << mark;
+    EXPECT_EQ(report.timed_steps, 6) << mark;
+    EXPECT_EQ(report.pauses, 1) << mark;
+  }
+}
+
 TEST(Kineto, SaysThatEventsWithAnEndApartDoNotCount) {
   const Trace trace = read_events(
       R"({"ph": "B", "cat": "kernel", "name": "a", "ts": 1}, {"ph": "E", "cat": "kernel", "name": "a", "ts": 2})");

@@ -102,6 +102,27 @@ TEST(LayerStructure, RepeatedPassesAreNoLayers) {
   EXPECT_EQ(structure_of(repeated(plain, 5))->layers, 6);
 }
 
+// Without an attention kernel nothing but repetition shows where the backward pass begins, which has
+// two products for each of the forward pass, and those of recomputation.
+TEST(LayerStructure, TheLayersAreThoseOfTheForwardPass) {
+  const Parts forward = {{96, 32}, {64, 64}, {8, 64}, {32, 32}, {128, 32}, {32, 128}};
+  Parts backward;
+  for (const auto& part : forward)
+    append(backward, {{part.second, 7}, {part.first, part.second + 1}});
+  for (const bool recomputes : {false, true}) {
+    Parts layer = backward;
+    if (recomputes) layer.insert(layer.begin(), forward.begin(), forward.end());
+    Parts parts = repeated(forward, 12);
+    append(parts, {{1000, 32}, {32, 1000}});
+    append(parts, repeated(layer, 12));
+    const auto structure = structure_of(parts);
+    ASSERT_TRUE(structure);
+    EXPECT_EQ(structure->layers, 12);
+    EXPECT_EQ(structure->anchors, 6) << recomputes;
+    EXPECT_EQ(structure->vocabulary, 1000);
+  }
+}
+
 TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
   Parts parts;
   for (int i = 1; i < 40; ++i) parts.emplace_back(32 * i, 16 * i);

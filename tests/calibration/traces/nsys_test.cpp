@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_report.hpp"
@@ -67,6 +68,24 @@ TEST(Nsys, LinksKernelsByProcessAndRange) {
   EXPECT_EQ(kind_of_collective(trace, trace.activities[3]), "send_receive");
   ASSERT_EQ(trace.steps.size(), 1U);
   EXPECT_EQ(trace.steps[0].number, 12);
+}
+
+// PyTorch's emit_nvtx(record_shapes=True) writes sizes, the kernel's name has the format.
+TEST(Nsys, ReadsTheSizesOfProducts) {
+  const Trace trace = nsys_trace(database(std::string(kTwoProcesses) + R"(
+    DELETE FROM NVTX_EVENTS;
+    UPDATE StringIds SET value = 'nvjet_tst_128x64_1x2_h_bz_TNT' WHERE id = 1;
+    INSERT INTO NVTX_EVENTS VALUES
+      (1000, 2000, 59, 'aten::addmm, op_id = 4, sizes = [[16], [64, 32], [32, 16], [], []], input_op_ids = [(3,0)]', NULL, 83886081);)"));
+  const std::vector<MeasuredKernel> kernels = gemm_timings({trace});
+  GemmWork work;
+  work.m = 64;
+  work.n = 16;
+  work.k = 32;
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].work, Work(work));
+  EXPECT_EQ(kernels[0].precision, Precision::Bf16);
+  EXPECT_DOUBLE_EQ(kernels[0].time.value(), 10e-6);
 }
 
 TEST(Nsys, ReadsOldAndPartialExports) {

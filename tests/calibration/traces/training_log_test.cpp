@@ -153,6 +153,12 @@ TEST(TrainingLog, ReadsStepsOfNeMoWithoutTimes) {
   EXPECT_EQ(bar.steps[0].loss, 3.09);
   EXPECT_EQ(bar.steps[1].number, 795);
   EXPECT_TRUE(bar.steps[1].loss_is_lost);
+  // The bar has the mean time of its steps, and their rate where they are faster than a second.
+  EXPECT_EQ(bar.steps[0].time, Seconds(41.36));
+  const TrainingLog fast = log_of(
+      "Epoch 0:   1%|          | 4/772 [00:02<06:25, 2.00it/s, v_num=, reduced_train_loss=3.090, "
+      "global_step=3.0]\n");
+  EXPECT_EQ(fast.steps.at(0).time, Seconds(0.5));
   const TrainingLog neuron = log_of(
       "Epoch 0:  22%|##2       | 4499/20101 [22:26:14<77:48:37, 17.95s/it, loss=2.43, v_num=5563, "
       "reduced_train_loss=2.470, gradient_norm=0.121, global_step=4512.0, iteration_time=16.40]\n");

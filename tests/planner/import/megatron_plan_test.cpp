@@ -172,6 +172,20 @@ TEST(MegatronPlan, FollowsAScript) {
               ElementsAre(HasSubstr("NUM_NODES has its default 4"), HasSubstr("vocabulary")));
 }
 
+TEST(MegatronPlan, SaysWhatOfTheOptimizerIsNotSimulated) {
+  const auto assumed = [](const std::string& rest) {
+    return import_text(
+               "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size "
+               "256 --num-attention-heads 4 --seq-length 128 --use-distributed-optimizer "
+               "--optimizer-cpu-offload " +
+               rest)
+        .assumed;
+  };
+  EXPECT_THAT(assumed("--optimizer adam"), ElementsAre(HasSubstr("vocabulary")));
+  EXPECT_THAT(assumed("--optimizer muon"), Contains(HasSubstr("muon")));
+  EXPECT_THAT(assumed("--optimizer-offload-fraction 0.5"), Contains(HasSubstr("all of the optim")));
+}
+
 TEST(MegatronPlan, SaysWhatAScriptTakesFromItsEnvironment) {
   const ImportedPlan imported = import_text(
       "GPUS=${GPUS_PER_NODE:-8}\n"
