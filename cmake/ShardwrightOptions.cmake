@@ -85,4 +85,10 @@ if(SHARDWRIGHT_SANITIZERS)
   if(SHARDWRIGHT_SANITIZERS MATCHES "address,undefined")
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=alignment,null,object-size,pointer-overflow,vptr>)
   endif()
+  # Variables on the stack are watched by the fuzz targets alone, which clang builds: they would take GCC a quarter of
+  # the time to compile.
+  if(SHARDWRIGHT_SANITIZERS MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-address-use-after-scope>
+                        $<$<COMPILE_LANGUAGE:CXX>:--param=asan-stack=0>)
+  endif()
 endif()

@@ -68,8 +68,8 @@ constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
                                {Logged::Mfu, "mfu"}};
 // Megatron Bridge states it in a line of its own before that of the iteration.
 constexpr Field kMegatronBridge[] = {{Logged::FlopRate, "gpu utilization:", 1e12}};
-// NeMo's progress bar and printer; `iteration_time` is Neuron's. The bar itself has the mean time of
-// its steps, as "41.36s/it" or "1.52it/s".
+// NeMo's progress bar and printer; `iteration_time` is Neuron's. The bar itself has the mean time
+// of its steps, as "41.36s/it" or "1.52it/s".
 constexpr Field kNemo[] = {{Logged::Step, "global_step"},
                            {Logged::Time, "train_step_timing in s"},
                            {Logged::Time, "iteration_time"},

@@ -1,6 +1,6 @@
 // All scale-up domains of a cluster on one screen: a cell for each, in the order of their ranks, in
-// the colour of its busiest link. A click asks for a domain; so does Enter where the arrow keys have
-// gone.
+// the colour of its busiest link. A click asks for a domain; so does Enter where the arrow keys
+// have gone.
 #pragma once
 
 #include <QWidget>

@@ -102,8 +102,8 @@ TEST(LayerStructure, RepeatedPassesAreNoLayers) {
   EXPECT_EQ(structure_of(repeated(plain, 5))->layers, 6);
 }
 
-// Without an attention kernel nothing but repetition shows where the backward pass begins, which has
-// two products for each of the forward pass, and those of recomputation.
+// Without an attention kernel nothing but repetition shows where the backward pass begins, which
+// has two products for each of the forward pass, and those of recomputation.
 TEST(LayerStructure, TheLayersAreThoseOfTheForwardPass) {
   const Parts forward = {{96, 32}, {64, 64}, {8, 64}, {32, 32}, {128, 32}, {32, 128}};
   Parts backward;
