@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -17,6 +19,24 @@ namespace shardwright::executor {
 namespace {
 
 constexpr double kMaxSeconds = 1e6;
+
+// Folds what the help says of options to 80 columns.
+class FoldedHelp : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::size_t most = 80 - get_column_width();
+    std::istringstream words(CLI::Formatter::make_option_desc(option));
+    std::string folded;
+    std::size_t width = 0;
+    for (std::string word; words >> word; width += word.size() + 1) {
+      const bool fits = width + word.size() <= most;
+      if (!folded.empty()) folded += fits ? ' ' : '\n';
+      if (!fits) width = 0;
+      folded += word;
+    }
+    return folded;
+  }
+};
 
 // Shows the initial value as the default.
 template <class Value>
@@ -210,6 +230,7 @@ void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
 }
 
 void add_run_options(CLI::App& app, RunOptions& options) {
+  app.formatter(std::make_shared<FoldedHelp>());
   add_inputs(app, options);
   add_training(app, options);
   add_validation(app, options);

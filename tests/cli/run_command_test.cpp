@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -275,6 +276,8 @@ TEST(RunCommand, ExplainsTheExecutorsOptions) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, HasSubstr("--checkpoint-every"));
   EXPECT_THAT(help.output, HasSubstr("Usage: shardwright run "));
+  std::istringstream lines(help.output);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const CommandResult unknown = run_command("run --no-such-option");
   EXPECT_EQ(unknown.exit_code, 2);
 }
