@@ -312,8 +312,11 @@ double memory_share(const sim::StepResult& result, const ClusterSpec& cluster) {
 
 FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack) {
   FigureCounts counts;
-  for (const Sources* sources : {&cluster.accelerator.sources, &cluster.node.sources,
-                                 &cluster.fabric.sources, &cluster.sources, &stack.sources}) {
+  std::vector<const Sources*> all = {&cluster.accelerator.sources, &cluster.node.sources,
+                                     &cluster.fabric.sources, &cluster.sources, &stack.sources};
+  for (const PoolSpec& pool : cluster.pools)
+    all.insert(all.end(), {&pool.accelerator.sources, &pool.node.sources, &pool.fabric.sources});
+  for (const Sources* sources : all) {
     for (const auto& [pointer, provenance] : *sources) {
       // No step is a burst.
       if (pointer.starts_with("/burst/")) continue;

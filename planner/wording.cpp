@@ -11,6 +11,7 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/pool_search.hpp"
 
 namespace shardwright::planner {
@@ -345,18 +346,20 @@ std::string value_text(SweepAxis axis, double value) {
   return is_bandwidth(axis) ? format_number(value / 1e9, 4) : format_count(std::llround(value));
 }
 
-std::string obstacle_text(const SweepPoint& point, Bytes memory) {
+std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster) {
   if (point.fits) return "";
   if (point.broken_rule) {
     return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
                        point.broken_rule->found, to_string(point.broken_rule->expected));
   }
   if (!point.candidate) return "no plan fits";
-  return fmt::format("the plan needs {} of {}", format_bytes(point.candidate->result.memory().peak),
-                     format_bytes(memory));
+  const sim::StepResult& result = point.candidate->result;
+  const ClusterSpec pool = stage_cluster(cluster, point.candidate->plan, result.fullest);
+  return fmt::format("the plan needs {} of {}", format_bytes(result.memory().peak),
+                     format_bytes(pool.accelerator.memory));
 }
 
-std::string knee_text(const Sweep& sweep, Bytes memory) {
+std::string knee_text(const Sweep& sweep, const ClusterSpec& cluster) {
   if (!sweep.knee) return no_knee_text(sweep);
   const SweepPoint& point = sweep.points[*sweep.knee];
   const std::string at = value_text(sweep.axis, point.value);
@@ -368,7 +371,7 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
   if (sweep.axis == SweepAxis::SeqLen) {
     const SweepPoint& next = sweep.points[*sweep.knee + 1];
     return fmt::format("{} tokens is the longest sequence that fits; at {}, {}.", at,
-                       value_text(sweep.axis, next.value), obstacle_text(next, memory));
+                       value_text(sweep.axis, next.value), obstacle_text(next, cluster));
   }
   const sim::StepResult& result = point.candidate->result;
   const std::string exposed = format_percent(result.time().exposed_total() / result.step);

@@ -167,19 +167,6 @@ constexpr EnumArray<SweepAxis, AxisWords> kAxisWords = {{{{"GPUs", ""},
                                                           {"scale-up bandwidth", "GB/s"},
                                                           {"memory bandwidth", "GB/s"}}}};
 
-// The memory of an accelerator of the plan's fullest stage.
-Bytes memory_at(const ChosenSweep& chosen, const SweepPoint& point) {
-  const ClusterSpec& cluster = chosen.sweep.scenario.cluster;
-  if (!point.candidate) return cluster.accelerator.memory;
-  const planner::PlanCandidate& candidate = *point.candidate;
-  return stage_cluster(cluster, candidate.plan, candidate.result.fullest).accelerator.memory;
-}
-
-// The point behind the knee, whose plan does not fit where sequences become too long.
-const SweepPoint& behind_knee(const Sweep& sweep) {
-  return sweep.points[sweep.knee ? std::min(*sweep.knee + 1, sweep.points.size() - 1) : 0];
-}
-
 Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
   const AxisWords words = kAxisWords[sweep.axis];
   Table table({{words.title, kNumber, words.unit},
@@ -192,7 +179,7 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
                {sweep.plan == SweepPlan::Best ? "plan" : "note", ColumnKind::Prose}});
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
-    std::string note = planner::obstacle_text(point, memory_at(chosen, point));
+    std::string note = planner::obstacle_text(point, chosen.sweep.scenario.cluster);
     if (point.fits && sweep.plan == SweepPlan::Best) note = plan_text(point.candidate->plan);
     if (sweep.knee == i) note += note.empty() ? "knee" : " (knee)";
     const std::string value = planner::value_text(sweep.axis, point.value);
@@ -238,7 +225,7 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
   document["points"] = ordered_json::array();
   for (const SweepPoint& point : sweep.points) {
     ordered_json json = {{"value", point.value}, {"fits", point.fits}};
-    json["why_not"] = planner::obstacle_text(point, memory_at(chosen, point));
+    json["why_not"] = planner::obstacle_text(point, chosen.sweep.scenario.cluster);
     json["tokens_per_s"] = point.candidate ? ordered_json(point.tokens_per_s()) : ordered_json();
     json["best"] =
         point.candidate
@@ -268,8 +255,7 @@ void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
                                format_plural(*sweep.chosen_batch, "sequence"),
                                planner::value_text(sweep.axis, sweep.points.back().value)));
   }
-  if (!sweep.partial)
-    page.paragraph(planner::knee_text(sweep, memory_at(chosen, behind_knee(sweep))));
+  if (!sweep.partial) page.paragraph(planner::knee_text(sweep, scenario.cluster));
   if (sweep.plan == SweepPlan::Best) {
     add_assumptions(page, chosen.sweep.request, chosen.cluster, chosen.filled_in);
   } else {

@@ -43,17 +43,6 @@ std::string zero_cell(const Plan& plan) {
                               : fmt::format("{}", plan.zero_stage);
 }
 
-// "h100" or "h100×2 a100×1", the stages on each pool.
-std::string pools_cell(const Plan& plan) {
-  const std::vector<std::string> pools = pools_of(plan);
-  std::vector<std::string> texts;
-  for (const std::string& pool : pools)
-    texts.push_back(
-        fmt::format("{}×{}", printable(pool),
-                    std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool)));
-  return pools.size() == 1 ? printable(pools.front()) : fmt::format("{}", fmt::join(texts, " "));
-}
-
 const std::vector<PlanColumn>& plan_columns() {
   using P = const Plan&;
   const auto count = [](std::int64_t value) { return format_count(value); };
@@ -72,7 +61,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
       {{"recompute"}, "none", recompute_text},
       {{"layers"}, "", layer_split_text},
-      {{"pools"}, "", pools_cell},
+      {{"pools"}, "", [](P p) { return printable(stage_pools_text(p)); }},
       {{"states"},
        name_of(OptimizerStates::OfStack),
        [](P p) { return std::string(name_of(p.optimizer_states)); }},

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 
@@ -26,6 +27,16 @@ std::string layer_split_text(const Plan& plan) {
   if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "ends as layers";
   if (plan.embedding_counts_as_layer) return "embedding as layer";
   return plan.head_counts_as_layer ? "head as layer" : "";
+}
+
+std::string stage_pools_text(const Plan& plan) {
+  const std::vector<std::string> pools = pools_of(plan);
+  if (pools.size() == 1) return pools.front();
+  std::vector<std::string> texts;
+  for (const std::string& pool : pools)
+    texts.push_back(fmt::format(
+        "{}×{}", pool, std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool)));
+  return fmt::format("{}", fmt::join(texts, " "));
 }
 
 std::string recompute_text(const Plan& plan) {

@@ -17,6 +17,10 @@ std::string layers_text(const std::vector<std::int64_t>& counts);
 // as layer" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
+// The pools of the stages: "h100" if all lie on one, or "h100×3 a100×1" with the number of stages
+// on each; empty if the plan names none.
+std::string stage_pools_text(const Plan& plan);
+
 // "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".
 std::string recompute_text(const Plan& plan);
 

@@ -96,11 +96,11 @@ bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
 
 void refuse_pools(const Plan& plan, const std::string& source) {
   if (plan.stage_pools.empty()) return;
-  throw InputError(
-      source,
-      {{"/plan/stage_pools", fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-        "no such key: the level bound, `shardwright import`, `calibrate` and the window support "
-        "clusters of one pool only"}});
+  throw InputError(source, {{"/plan/stage_pools",
+                             fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
+                             "no such key: the level bound, `shardwright import` and `calibrate` "
+                             "support clusters of one "
+                             "pool only"}});
 }
 
 }  // namespace shardwright

@@ -13,9 +13,11 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
+#include "planner/placements.hpp"
 #include "planner/request_check.hpp"
 #include "validation/prediction_errors.hpp"
 
@@ -185,11 +187,29 @@ std::string own_stack_of(const std::string& cluster) {
   }
 }
 
+namespace {
+
+// Takes all accelerators of a cluster of several pools that has fewer than the choice asks for.
+void fit_into_pools(const std::string& cluster, ScenarioChoice& choice) {
+  try {
+    const ClusterSpec spec = load_cluster(cluster);
+    std::int64_t most = 0;
+    for (const std::string& pool : names_of_pools(spec))
+      most += planner::pool_size(spec, pool, kGpusRange.most);
+    if (!spec.pools.empty()) choice.gpus = std::min(choice.gpus, most);
+  } catch (const InputError&) {
+    // The search reports the problem with its field.
+  }
+}
+
+}  // namespace
+
 ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster) {
   // The user may have chosen another stack since.
   if (choice.cluster == cluster) return choice;
   const std::string former = own_stack_of(choice.cluster);
   choice.cluster = cluster;
+  fit_into_pools(cluster, choice);
   const std::string own = own_stack_of(cluster);
   const auto shipped = shipped_stacks();
   const bool is_shipped = std::find(shipped.begin(), shipped.end(), former) != shipped.end();
@@ -247,6 +267,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   if (!std::isfinite(choice.max_memory_gb) || choice.max_memory_gb < 0.0)
     problems.add("max_memory", fmt::format("{}", choice.max_memory_gb), "0 or more GB");
   problems.throw_if_any();
+  request.takes_pools = true;
   request.gpus = choice.gpus;
   request.global_batch = choice.global_batch;
   request.seq_len = choice.seq_len;

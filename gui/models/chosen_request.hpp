@@ -18,7 +18,8 @@ QStringList constraint_completions();
 std::string own_stack_of(const std::string& cluster);
 
 // Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is
-// the cluster's own if it has one. The own stack of the former cluster is left behind.
+// the cluster's own if it has one. The own stack of the former cluster is left behind. On several
+// pools the choice has at most as many accelerators as these.
 ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster);
 
 // Loads the stack of this name: the cluster's own, a shipped one or that of a file. Throws

@@ -13,7 +13,6 @@
 #include "core/base/error.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
-#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "core/timeline/timeline_file.hpp"
@@ -77,11 +76,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
       document.is_object() && document.contains("schema") && document["schema"].is_string()
           ? document["schema"].get<std::string>()
           : "";
-  if (schema == kPlanSchema) {
-    Scenario scenario = read_scenario(document, file);
-    refuse_pools(scenario.plan, file);
-    return {path, std::move(scenario)};
-  }
+  if (schema == kPlanSchema) return {path, read_scenario(document, file)};
   if (schema == "shardwright/plans" || schema == "shardwright/scale")
     return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
   if (schema == kScenarioSchema) return {path, read_scenario_file(document, file)};
@@ -190,8 +185,12 @@ QString calibration_obstacle(const QString& folder) {
   if (run->plan.isEmpty()) return u"The run's folder has no plan.json."_s;
   std::size_t ranks = 0;
   try {
-    ranks = static_cast<std::size_t>(
-        load_scenario_of_one_pool(run->plan.toStdString()).plan.world_size());
+    const Plan plan = load_scenario(run->plan.toStdString()).plan;
+    if (!plan.stage_pools.empty())
+      return u"The run's stages lie on several pools: calibrate the profile of each pool on runs "
+             u"of "
+             "its hosts alone."_s;
+    ranks = static_cast<std::size_t>(plan.world_size());
   } catch (const InputError& error) {
     return error_text(error);
   }

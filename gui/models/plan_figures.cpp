@@ -131,6 +131,12 @@ void add_degrees(FigureList& list) {
 }
 
 void add_names(FigureList& list) {
+  show_where(
+      list.name("pools", "pools",
+                "The pool of the stages, or the number of stages on each pool, in the order of the "
+                "pipeline (h100×3 a100×1)",
+                [](P p) { return text_or_dash(stage_pools_text(p)); }),
+      [](P p) { return !p.stage_pools.empty(); });
   list.name("schedule", "schedule", "Pipeline schedule",
             [](P p) { return p.pp > 1 ? to_qstring(name_of(p.schedule)) : dash(); });
   list.name("recompute", "recompute", "Activations that the backward pass computes again",

@@ -1,5 +1,7 @@
 #include "gui/models/plan_set.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +9,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/objective.hpp"
@@ -99,6 +102,10 @@ PlanCandidate read_candidate(const planner::PlanRequest& request, ObjectReader& 
   candidate.plan = read_plan(plan);
   if (object.problems().empty()) check_rules(request, candidate.plan, object);
   candidate.result = read_result(object);
+  const std::size_t stages = candidate.result.stages.size();
+  if (!candidate.plan.stage_pools.empty() && stages != candidate.plan.stage_pools.size())
+    object.problem("stages", std::to_string(stages),
+                   fmt::format("{}, as the plan has", candidate.plan.stage_pools.size()));
   candidate.analytic = Seconds(object.number("analytic_s", kNonNegative));
   candidate.bound = Seconds(object.number("bound_s", kNonNegative));
   candidate.dollars_per_step = Dollars(object.number("dollars_per_step", kNonNegative));
@@ -138,7 +145,13 @@ void read_request(ObjectReader& root, planner::PlanRequest& request) {
 void take_goal(PlanSet& set) {
   if (set.plans.empty()) return;
   const Plan& plan = set.plans.front().plan;
+  set.request.takes_pools = true;
   set.request.gpus = plan.world_size();
+  // A plan on one of several pools may use fewer accelerators than others.
+  for (const PlanCandidate& candidate : set.plans) {
+    if (!set.request.cluster.pools.empty())
+      set.request.gpus = std::max(set.request.gpus, candidate.plan.world_size());
+  }
   set.request.global_batch = plan.global_batch;
   set.request.seq_len = plan.seq_len;
   set.request.precision = plan.precision;
@@ -148,16 +161,26 @@ void take_goal(PlanSet& set) {
 }  // namespace
 
 void mark_front(PlanSet& set) {
+  set.on_front.assign(set.plans.size(), false);
+  if (!set.request.cluster.pools.empty()) return;
   std::vector<planner::TradeOff> points;
   points.reserve(set.plans.size());
   for (const PlanCandidate& plan : set.plans)
     points.push_back({plan.result.step.value() / plan.tokens(), plan.result.memory().peak.value()});
-  set.on_front.assign(set.plans.size(), false);
   for (const std::size_t index : planner::pareto_front(points)) set.on_front[index] = true;
 }
 
 Scenario PlanSet::scenario(std::size_t plan) const {
-  return {request.model, request.cluster, request.stack, plans[plan].plan};
+  return planner::scenario_of(request, plans[plan].plan);
+}
+
+std::optional<std::size_t> best_on_pool(const PlanSet& set, const std::string& pool) {
+  std::optional<std::size_t> best;
+  for (std::size_t plan = 0; plan < set.plans.size(); ++plan) {
+    const bool is_on_it = pools_of(set.plans[plan].plan) == std::vector{pool};
+    if (is_on_it && (!best || set.plans[plan].score < set.plans[*best].score)) best = plan;
+  }
+  return best;
 }
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result) {
@@ -165,6 +188,9 @@ PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchRe
   set.plans = result.plans;
   append_new(set.plans, result.front);
   append_new(set.plans, result.layouts);
+  for (const planner::PoolAlone& pool : result.pools)
+    if (pool.best) append_new(set.plans, {*pool.best});
+  if (result.placed && result.placed->best) append_new(set.plans, {*result.placed->best});
   set.counts = result.counts;
   set.wall_s = result.wall_s;
   set.complete = !result.partial;
@@ -208,13 +234,21 @@ PlanSet read_plan_set(const json& document, const std::string& source) {
   read_request(root, set.request);
   for (ObjectReader& plan : root.objects("plans"))
     set.plans.push_back(read_candidate(set.request, plan));
-  std::vector<PlanCandidate> front;
+  std::vector<PlanCandidate> more;
   if (root.has("front")) {
     for (ObjectReader& plan : root.objects("front"))
-      front.push_back(read_candidate(set.request, plan));
+      more.push_back(read_candidate(set.request, plan));
   }
+  const auto add_best = [&](ObjectReader of) {
+    if (!of.has("best")) return;
+    ObjectReader best = of.object("best");
+    more.push_back(read_candidate(set.request, best));
+  };
+  if (root.has("pools"))
+    for (ObjectReader& pool : root.objects("pools")) add_best(pool);
+  if (root.has("placed")) add_best(root.object("placed"));
   problems.throw_if_any();
-  append_new(set.plans, front);
+  append_new(set.plans, more);
   set.origin = to_qstring(source);
   take_goal(set);
   mark_front(set);

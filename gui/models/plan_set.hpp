@@ -16,9 +16,11 @@ namespace shardwright::gui {
 struct PlanSet {
   // The request without its callbacks.
   planner::PlanRequest request;
-  // Best first, then those of the front alone, then those of other layouts.
+  // Best first, then those of the front alone, those of other layouts, and the best plans of pools
+  // that are not among the best.
   std::vector<planner::PlanCandidate> plans;
-  // True for each plan if no other has both a shorter step and less memory.
+  // True for each plan if no other has both a shorter step and less memory; false for all on a
+  // cluster of several pools, where the search lists the best plans alone.
   std::vector<bool> on_front;
   planner::SearchCounts counts;
   double wall_s = 0.0;
@@ -28,8 +30,12 @@ struct PlanSet {
   // "search", or the name of the file that holds the plans.
   QString origin;
 
+  // A plan whose stages all lie on one of several pools is a scenario of that pool alone.
   Scenario scenario(std::size_t plan) const;
 };
+
+// The best of the plans that lie on one of several pools alone; none if the set has no such plan.
+std::optional<std::size_t> best_on_pool(const PlanSet& set, const std::string& pool);
 
 // Shared between threads and views; never changed once it is made.
 using PlanSetPointer = std::shared_ptr<const PlanSet>;

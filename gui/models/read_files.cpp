@@ -24,7 +24,7 @@ ReadFile read_file(const QString& path, const ReadingWatch& watch) {
   } else if (const auto* run = std::get_if<RunFolder>(&read.file.content)) {
     read.measured = read_measured_step(*run, watch);
     if (run->plan.isEmpty()) return read;
-    const Scenario plan = load_scenario_of_one_pool(run->plan.toStdString());
+    const Scenario plan = load_scenario(run->plan.toStdString());
     read.plans = std::make_shared<const PlanSet>(plan_set_of(plan, run->plan));
   }
   return read;

@@ -33,17 +33,23 @@ constexpr EnumArray<Field, FieldTraits> kFieldTraits{{{
      "A shipped cluster, a cluster file of your own, or “here”: the machine that this window runs "
      "on, probed first if it never was.",
      &ScenarioChoice::cluster},
-    {"accelerator", "Accelerator", "Replaces the cluster's accelerator.",
+    {"accelerator", "Accelerator",
+     "Replaces the cluster's accelerator, on several pools the first one's.",
      &ScenarioChoice::accelerator},
-    {"node", "Node", "Replaces the cluster's node: accelerators, NVLink, NICs, host.",
+    {"node", "Node",
+     "Replaces the cluster's node: accelerators, NVLink, NICs, host. On several pools it is the "
+     "first "
+     "one's.",
      &ScenarioChoice::node},
-    {"fabric", "Fabric", "Replaces the network between nodes.", &ScenarioChoice::fabric},
+    {"fabric", "Fabric",
+     "Replaces the network between nodes, on several pools that of the first one.",
+     &ScenarioChoice::fabric},
     {"stack", "Stack",
      "The training software: which kernels it fuses, what it overlaps, how long a launch takes.",
      &ScenarioChoice::stack},
     {"gpus", "GPUs",
      "Accelerators that train together.\nUnit: devices. Range: 1 to 10,000,000, at most what the "
-     "cluster has.",
+     "cluster has; on several pools a plan may use fewer.",
      nullptr, &ScenarioChoice::gpus, kGpusRange},
     {"global_batch", "Global batch",
      "Sequences of one training step.\nUnit: sequences. Range: 1 to 1,000,000,000; 0 is “auto”: "

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/text.hpp"
@@ -114,6 +115,20 @@ QString gpu_facts(const ClusterSpec& cluster) {
               most ? count_text(*most) : u"as many as are asked for"_s, cluster.sources, "/nodes");
 }
 
+// The facts of each pool below its name; of a cluster of one pool they stand alone.
+template <class Facts>
+QString facts_by_pool(const ClusterSpec& cluster, const Facts& facts_of) {
+  if (cluster.pools.empty()) return facts_of(cluster);
+  QString text;
+  for (const std::string& name : names_of_pools(cluster)) {
+    const QString facts = facts_of(*pool_cluster(cluster, name));
+    if (facts.isEmpty()) return {};
+    text +=
+        u"<tr><td colspan=3><b>%1</b></td></tr>"_s.arg(to_qstring(name).toHtmlEscaped()) + facts;
+  }
+  return text;
+}
+
 QString cluster_facts(Field field, const ScenarioChoice& choice, const ClusterSpec& cluster) {
   switch (field) {
     case Field::Accelerator:
@@ -197,7 +212,10 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
     facts = fact(u"longest of the published model"_s, count_text(parts.model->max_seq_len),
                  {{"", {parts.model->source, Confidence::Datasheet}}}, "");
   if (field == Field::Stack && parts.stack) facts = stack_facts(*parts.stack);
-  if (parts.cluster) facts += cluster_facts(field, choice, *parts.cluster);
+  if (parts.cluster)
+    facts += facts_by_pool(*parts.cluster, [&](const ClusterSpec& pool) {
+      return cluster_facts(field, choice, pool);
+    });
   return tip + table_of(facts);
 }
 
@@ -205,13 +223,17 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
   QString tip = meaning_of(Field::WhatIf);
   if (resource == planner::Resource::Latency)
     tip += u"<br>The latency itself is divided: 200 % is half of it."_s;
-  return parts.cluster ? tip + table_of(resource_facts(resource, *parts.cluster)) : tip;
+  if (!parts.cluster) return tip;
+  return tip + table_of(facts_by_pool(*parts.cluster, [&](const ClusterSpec& pool) {
+           return resource_facts(resource, pool);
+         }));
 }
 
-QString cluster_summary(const ClusterSpec& cluster) {
+namespace {
+
+QString pool_summary(const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
-  QString text = u"<b>%1</b><table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped());
-  text += fact(u"accelerator"_s, to_qstring(cluster.accelerator.name), {}, "");
+  QString text = fact(u"accelerator"_s, to_qstring(cluster.accelerator.name), {}, "");
   text += accelerator_facts(cluster.accelerator);
   text += fact(u"node"_s,
                u"%1, %2 accelerators"_s.arg(to_qstring(node.name)).arg(node.accelerators), {}, "");
@@ -220,7 +242,27 @@ QString cluster_summary(const ClusterSpec& cluster) {
       u"fabric"_s,
       u"%1, %2"_s.arg(to_qstring(cluster.fabric.name), to_qstring(name_of(cluster.fabric.kind))),
       {}, "");
-  return text + u"</table>"_s;
+  return text;
+}
+
+QString pool_facts(const ClusterSpec& cluster) {
+  QString facts = u"%1 × %2 (%3) a node, %4 at %5"_s.arg(cluster.accelerators_per_node())
+                      .arg(to_qstring(cluster.accelerator.name),
+                           unbroken(bytes_text(cluster.accelerator.memory)),
+                           to_qstring(cluster.node.scale_up.name),
+                           unbroken(bandwidth_text(cluster.node.scale_up.bandwidth)));
+  const NicSpec& nic = cluster.node.nic;
+  if (nic.per_node > 0)
+    facts += u", %1 at %2"_s.arg(counted_text(nic.per_node, "NIC"),
+                                 unbroken(bandwidth_text(nic.bandwidth)));
+  return facts;
+}
+
+}  // namespace
+
+QString cluster_summary(const ClusterSpec& cluster) {
+  return u"<b>%1</b><table>%2</table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped(),
+                                             facts_by_pool(cluster, pool_summary));
 }
 
 QString model_summary(const ModelSpec& model) {
@@ -240,16 +282,12 @@ QString model_summary(const ModelSpec& model) {
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
-  QString facts = u"%1 × %2 (%3) a node, %4 at %5"_s.arg(cluster.accelerators_per_node())
-                      .arg(to_qstring(cluster.accelerator.name),
-                           unbroken(bytes_text(cluster.accelerator.memory)),
-                           to_qstring(cluster.node.scale_up.name),
-                           unbroken(bandwidth_text(cluster.node.scale_up.bandwidth)));
-  const NicSpec& nic = cluster.node.nic;
-  if (nic.per_node > 0)
-    facts += u", %1 at %2"_s.arg(counted_text(nic.per_node, "NIC"),
-                                 unbroken(bandwidth_text(nic.bandwidth)));
-  return facts;
+  if (cluster.pools.empty()) return pool_facts(cluster);
+  QStringList lines;
+  for (const std::string& name : names_of_pools(cluster))
+    lines.append(u"%1: %2"_s.arg(to_qstring(name).toHtmlEscaped(),
+                                 pool_facts(*pool_cluster(cluster, name))));
+  return lines.join(u"<br>"_s);
 }
 
 }  // namespace shardwright::gui

@@ -1,5 +1,6 @@
 #include "gui/models/step_parts.hpp"
 
+#include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 #include "planner/figure.hpp"
 #include "planner/wording.hpp"
@@ -51,9 +52,19 @@ QString title_of(MemoryCategory category) {
   return to_qstring(planner::memory_text(category));
 }
 
+std::vector<Bytes> stage_memories(const sim::StepResult& result, const Scenario& scenario) {
+  std::vector<Bytes> memories;
+  for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
+    const auto number = static_cast<std::int32_t>(stage);
+    memories.push_back(stage_cluster(scenario.cluster, scenario.plan, number).accelerator.memory);
+  }
+  return memories;
+}
+
 QString memory_warning(const QString& plan, const sim::StepResult& result,
-                       const ClusterSpec& cluster) {
-  const double share = planner::memory_share(result, cluster);
+                       const Scenario& scenario) {
+  const double share =
+      planner::memory_share(result, stage_cluster(scenario.cluster, scenario.plan, result.fullest));
   if (share <= planner::kTightMemory) return {};
   return u"%1 uses %2 of the memory; set a memory limit to keep a margin."_s.arg(
       plan, percent_text(share));

@@ -30,10 +30,13 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);
 
+// The memory of an accelerator of each stage of the result.
+std::vector<Bytes> stage_memories(const sim::StepResult& result, const Scenario& scenario);
+
 // "The plan uses 100.0 % of the memory; set a memory limit to keep a margin."; empty if the plan,
 // called `plan`, leaves enough.
 QString memory_warning(const QString& plan, const sim::StepResult& result,
-                       const ClusterSpec& cluster);
+                       const Scenario& scenario);
 
 // "26 of the 82 hardware and software figures used are estimates."
 QString figures_text(const ClusterSpec& cluster, const StackSpec& stack);

@@ -186,6 +186,12 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop) {
   TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}};
+  if (!scenario.plan.stage_pools.empty()) {
+    comparison.obstacle =
+        u"The chosen plan lies on several pools, and a trace is compared with plans on one pool "
+        "alone. Choose one of these in Plans, or open its file."_s;
+    return comparison;
+  }
   const std::optional<sim::TracedStep> step =
       sim::trace_step(calibration::at_clock_of({run.trace.get(), 1}, scenario), stop);
   if (!step) return comparison;

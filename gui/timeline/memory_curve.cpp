@@ -67,16 +67,16 @@ void paint_capacity(QPainter& painter, const QRectF& row, const MemoryScale& sca
 }  // namespace
 
 MemoryScale::MemoryScale(const std::vector<MemoryRow>& rows, Bytes of_a_rank)
-    : capacity(of_a_rank) {
+    : capacity(of_a_rank), largest(of_a_rank) {
   for (const MemoryRow& row : rows) highest = std::max(highest, Bytes(row.peak.bytes));
 }
 
 bool MemoryScale::shows_capacity() const {
-  return highest > kLeastOfCapacity * capacity;
+  return highest > kLeastOfCapacity * largest;
 }
 
 double MemoryScale::pixels_above(Bytes level, double row_height) const {
-  const Bytes most = shows_capacity() ? std::max(highest, capacity) : highest;
+  const Bytes most = shows_capacity() ? std::max(highest, largest) : highest;
   return most.value() > 0.0 ? (row_height - kAbove - 2.0) * (level / most) : 0.0;
 }
 

@@ -16,8 +16,8 @@ namespace shardwright::gui {
 // The scale of all ranks, so that their curves can be compared.
 struct MemoryScale {
   Bytes highest;
-  // The memory of a rank; zero if it is unknown.
-  Bytes capacity;
+  // The memory of the row's rank, and the largest of any rank; zero if it is unknown.
+  Bytes capacity, largest;
 
   MemoryScale(const std::vector<MemoryRow>& rows, Bytes of_a_rank);
 

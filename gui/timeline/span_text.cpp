@@ -1,7 +1,9 @@
 #include "gui/timeline/span_text.hpp"
 
 #include <QStringList>
+#include <algorithm>
 
+#include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -33,6 +35,14 @@ void add_rates(const Span& span, const DeviceLimits& limits, std::vector<TipLine
                                                           bandwidth_text(limits.between_nodes))});
 }
 
+DeviceLimits limits_on(const ClusterSpec& cluster, Precision precision) {
+  const NodeSpec& node = cluster.node;
+  const double nics =
+      static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators);
+  return {cluster.accelerator.memory, cluster.accelerator.matrix.of(precision),
+          node.scale_up.bandwidth, node.nic.bandwidth * nics};
+}
+
 void add_before(const TimelineTracks& tracks, SpanRef ref, std::vector<TipLine>& lines) {
   const Span& span = tracks.span(ref);
   QString text = to_qstring(span.name);
@@ -59,13 +69,25 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, std::vector<TipL
 
 }  // namespace
 
-DeviceLimits limits_of(const Scenario& scenario) {
-  const NodeSpec& node = scenario.cluster.node;
-  const double nics =
-      static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators);
-  return {scenario.cluster.accelerator.memory,
-          scenario.cluster.accelerator.matrix.of(scenario.plan.precision), node.scale_up.bandwidth,
-          node.nic.bandwidth * nics};
+DeviceLimits RankLimits::of(std::int32_t rank) const {
+  if (stages.empty()) return {};
+  const auto stage = static_cast<std::size_t>(std::max(0, rank) / ranks_of_stage);
+  return stages[std::min(stage, stages.size() - 1)];
+}
+
+RankLimits limits_of(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  RankLimits limits;
+  if (plan.stage_pools.empty()) {
+    limits.stages = {limits_on(scenario.cluster, plan.precision)};
+    return limits;
+  }
+  // The ranks of a stage follow each other where stages lie on pools.
+  limits.ranks_of_stage = plan.world_size() / plan.pp;
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+    limits.stages.push_back(
+        limits_on(stage_cluster(scenario.cluster, plan, stage), plan.precision));
+  return limits;
 }
 
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits,

@@ -25,7 +25,16 @@ struct DeviceLimits {
   BytesPerSecond between_nodes;
 };
 
-DeviceLimits limits_of(const Scenario& scenario);
+// The limits of the ranks of a timeline, which on several pools differ by their stages.
+struct RankLimits {
+  // One for each stage, or one for all ranks; empty if nothing is known.
+  std::vector<DeviceLimits> stages;
+  std::int64_t ranks_of_stage = 1;
+
+  DeviceLimits of(std::int32_t rank) const;
+};
+
+RankLimits limits_of(const Scenario& scenario);
 
 // Returns rich text: name, phase, layer, microbatch, start, duration, the op that the span waited
 // for (`before`), its rates with their shares of the device's peaks, and the same op in the other

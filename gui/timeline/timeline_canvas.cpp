@@ -25,8 +25,7 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 }
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   std::shared_ptr<const Program> program,
-                                   const DeviceLimits& limits,
+                                   std::shared_ptr<const Program> program, const RankLimits& limits,
                                    const std::vector<sim::ReservedMemory>& reserved,
                                    const QStringList& names) {
   program_ = std::move(program);
@@ -36,8 +35,7 @@ void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   scene_.show_arrows = before.show_arrows;
   scene_.show_critical_path = before.show_critical_path;
   scene_.rows = before.rows;
-  limits_ = limits;
-  scene_.capacity = limits.memory;
+  scene_.limits = limits;
   start_with(tracks_.end());
   orders_.reset();
   matches_.clear();
@@ -235,7 +233,7 @@ QString TimelineCanvas::text_of(SpanRef ref) const {
   if (orders_ && ref.side < orders_->sides.size()) {
     if (const auto index = orders_->sides[ref.side].before(ref.index)) before = {ref.side, *index};
   }
-  return span_tool_tip(tracks_, ref, limits_, before);
+  return span_tool_tip(tracks_, ref, scene_.limits.of(tracks_.span(ref).rank), before);
 }
 
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {

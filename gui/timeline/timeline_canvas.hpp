@@ -36,7 +36,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   explicit TimelineCanvas(QWidget* parent = nullptr);
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     std::shared_ptr<const Program> program, const DeviceLimits& limits,
+                     std::shared_ptr<const Program> program, const RankLimits& limits,
                      const std::vector<sim::ReservedMemory>& reserved,
                      const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
@@ -124,7 +124,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
 
   TimelineTracks tracks_;
   std::shared_ptr<const Program> program_;
-  DeviceLimits limits_;
   // Null until the waits of the timelines are found.
   std::shared_ptr<const SpanOrders> orders_;
   std::vector<SpanRef> matches_;

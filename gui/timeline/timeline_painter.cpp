@@ -305,8 +305,11 @@ void TimelinePainter::paint_marks(const Track& track, double y) {
 
 void TimelinePainter::paint_memory(const Track& track, double y) {
   const QRectF row(geometry_.plot.left(), y, geometry_.plot.width(), track.height);
-  paint_memory_curve(painter_, tracks_.memory_rows()[track.row], row, scene_.window,
-                     MemoryScale(tracks_.memory_rows(), scene_.capacity), colours_, small_);
+  MemoryScale scale(tracks_.memory_rows(), scene_.limits.of(track.rank).memory);
+  for (const DeviceLimits& limits : scene_.limits.stages)
+    scale.largest = std::max(scale.largest, limits.memory);
+  paint_memory_curve(painter_, tracks_.memory_rows()[track.row], row, scene_.window, scale,
+                     colours_, small_);
 }
 
 std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {

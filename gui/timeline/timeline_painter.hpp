@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gui/timeline/span_marks.hpp"
+#include "gui/timeline/span_text.hpp"
 #include "gui/timeline/timeline_legend.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
@@ -32,8 +33,7 @@ struct TimelineScene : PaintedScene<SpanRef> {
   std::optional<double> moment;
   // The place that a dragged row would take, in pixels below the top.
   std::optional<double> drop_line;
-  // The memory of a rank; zero if it is unknown.
-  Bytes capacity;
+  RankLimits limits;
   std::vector<LegendEntry> legend;
 };
 

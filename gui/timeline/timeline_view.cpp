@@ -204,7 +204,7 @@ void TimelineView::connect_parts() {
 }
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                 std::shared_ptr<const Program> program, const DeviceLimits& limits,
+                                 std::shared_ptr<const Program> program, const RankLimits& limits,
                                  const std::vector<sim::ReservedMemory>& reserved,
                                  const QStringList& names) {
   QStringList sources;

@@ -36,7 +36,7 @@ class TimelineView : public View {
   // timelines that come from files: they stand above the rows and distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
-                     const DeviceLimits& limits = {},
+                     const RankLimits& limits = {},
                      const std::vector<sim::ReservedMemory>& reserved = {},
                      const QStringList& names = {});
 

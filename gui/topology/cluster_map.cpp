@@ -20,12 +20,13 @@ std::int64_t nodes_for(const ClusterSpec& cluster, std::int64_t ranks) {
 
 }  // namespace
 
-ClusterMap::ClusterMap(const ClusterSpec& cluster, std::int64_t ranks)
+ClusterMap::ClusterMap(const ClusterSpec& cluster, std::int64_t ranks, std::int64_t first_rank)
     : cluster_(cluster),
       topology_(sim::Topology::build(cluster, nodes_for(cluster, ranks))),
       ranks_(static_cast<std::uint32_t>(ranks)),
       nodes_(static_cast<std::uint32_t>(nodes_for(cluster, ranks))),
-      domain_size_(static_cast<std::uint32_t>(sim::domain_size(cluster))) {
+      domain_size_(static_cast<std::uint32_t>(sim::domain_size(cluster))),
+      first_rank_(first_rank) {
   sort_links();
   find_switch_levels();
   const auto& vertices = topology_.vertices();
@@ -91,7 +92,7 @@ QString ClusterMap::vertex_name(VertexIndex vertex) const {
   const std::uint32_t number = number_[vertex];
   switch (topology_.vertices()[vertex]) {
     case VertexKind::Accelerator:
-      return u"GPU %1"_s.arg(vertex);
+      return u"GPU %1"_s.arg(first_rank_ + vertex);
     case VertexKind::ScaleUpSwitch:
       return u"%1 switch %2"_s.arg(to_qstring(cluster_.node.scale_up.name)).arg(number);
     case VertexKind::Nic: {

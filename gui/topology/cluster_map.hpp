@@ -30,11 +30,13 @@ class ClusterMap {
  public:
   // Has as many nodes as `ranks` accelerators need. Throws InputError if the topology cannot be
   // built.
-  ClusterMap(const ClusterSpec& cluster, std::int64_t ranks);
+  ClusterMap(const ClusterSpec& cluster, std::int64_t ranks, std::int64_t first_rank = 0);
 
   const ClusterSpec& cluster() const { return cluster_; }
   const sim::Topology& topology() const { return topology_; }
   std::uint32_t ranks() const { return ranks_; }
+  // The plan's number of the rank on the first accelerator: not 0 on a pool of later stages.
+  std::int64_t first_rank() const { return first_rank_; }
   std::uint32_t nodes() const { return nodes_; }
   // The number of accelerators in a scale-up domain.
   std::uint32_t domain_size() const { return domain_size_; }
@@ -64,6 +66,7 @@ class ClusterMap {
   ClusterSpec cluster_;
   sim::Topology topology_;
   std::uint32_t ranks_ = 0, nodes_ = 0, domain_size_ = 1;
+  std::int64_t first_rank_ = 0;
   // The first link of each vertex in `links_by_vertex_`, with one more entry at the end.
   std::vector<std::uint32_t> first_link_;
   std::vector<sim::LinkIndex> links_by_vertex_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
@@ -163,9 +164,11 @@ Bytes LinkTraffic::sent(double from, double to) const {
   return total;
 }
 
-PlacedStep::PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline)
-    : map(cluster, plan.world_size()),
-      groups(plan),
+PlacedStep::PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline,
+                       PoolStages stages_of_it)
+    : stages(std::move(stages_of_it)),
+      map(cluster, plan.world_size(), stages.first_rank),
+      groups(plan, stages.first),
       traffic(map, plan, timeline == nullptr ? Timeline() : *timeline),
       bisection(map.topology().bisection_bandwidth()) {
   if (timeline == nullptr) return;

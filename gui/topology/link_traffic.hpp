@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/spec/plan.hpp"
@@ -61,13 +62,25 @@ class LinkTraffic {
   double end_ = 0.0;
 };
 
-// A plan's step in its places on the cluster. Its construction takes up to a second for large
-// clusters.
-struct PlacedStep {
-  // Without a timeline all links are idle. Throws InputError where the plan's ranks cannot be laid
-  // on the cluster.
-  PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
+// The stages of a plan that lie on one of several pools.
+struct PoolStages {
+  // Empty where the plan names no pool, so that all stages lie on the cluster.
+  std::string pool;
+  std::int64_t first = 0, count = 0;
+  // The plan's number of their first rank.
+  std::int64_t first_rank = 0;
+};
 
+// A plan's step in its places on the cluster, or the part of it on one pool. Its construction takes
+// up to a second for large clusters.
+struct PlacedStep {
+  // `plan` and `timeline` have the stages of the pool alone, with numbers from 0. Without a
+  // timeline all links are idle. Throws InputError where the plan's ranks cannot be laid on the
+  // cluster.
+  PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline,
+             PoolStages stages = {});
+
+  PoolStages stages;
   ClusterMap map;
   PlanGroups groups;
   LinkTraffic traffic;

@@ -141,7 +141,8 @@ void NodeMap::paintEvent(QPaintEvent*) {
   }
   if (!hasFocus() || loads_.empty()) return;
   painter.setPen(QPen(colours.accent, 2.0));
-  painter.drawRect(cell(current_));
+  // The frame lies within the cell, so that it reaches into no other one and not into the title.
+  painter.drawRect(cell(current_).adjusted(1.0, 1.0, -1.0, -1.0));
 }
 
 void NodeMap::go_to(std::size_t domain) {

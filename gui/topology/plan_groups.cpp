@@ -31,7 +31,8 @@ const AxisTraits& traits_of(Axis axis) {
 
 }  // namespace
 
-PlanGroups::PlanGroups(const Plan& plan) : grid_(plan) {
+PlanGroups::PlanGroups(const Plan& plan, std::int64_t first_stage)
+    : grid_(plan), first_stage_(first_stage) {
   for (const AxisTraits& traits : kAxes) {
     if (traits.degree(plan) < 2) continue;
     axes_.push_back(traits.axis);
@@ -57,15 +58,17 @@ QChar letter_of(Axis axis) {
   return traits_of(axis).letter;
 }
 
-QString ranks_text(const std::vector<std::int32_t>& ranks) {
+QString ranks_text(const std::vector<std::int32_t>& ranks, std::int64_t first_rank) {
+  const auto number = [&](std::int32_t rank) { return QString::number(first_rank + rank); };
   constexpr std::size_t kFew = 8;
   if (ranks.empty()) return {};
   const bool in_a_row = ranks.back() - ranks.front() == static_cast<std::int32_t>(ranks.size()) - 1;
-  if (in_a_row && ranks.size() > 2) return u"%1–%2"_s.arg(ranks.front()).arg(ranks.back());
+  if (in_a_row && ranks.size() > 2)
+    return u"%1–%2"_s.arg(number(ranks.front()), number(ranks.back()));
   QStringList parts;
   const std::size_t shown = ranks.size() <= kFew ? ranks.size() : 4;
-  for (std::size_t i = 0; i < shown; ++i) parts.append(QString::number(ranks[i]));
-  if (shown < ranks.size()) parts.append(u"… %1"_s.arg(ranks.back()));
+  for (std::size_t i = 0; i < shown; ++i) parts.append(number(ranks[i]));
+  if (shown < ranks.size()) parts.append(u"… "_s + number(ranks.back()));
   return parts.join(u", "_s);
 }
 

@@ -19,17 +19,20 @@ struct AxisGroup {
 
 class PlanGroups {
  public:
-  explicit PlanGroups(const Plan& plan);
+  // `first_stage`: the number of the first stage of `plan`, if it is the part of another plan that
+  // lies on one pool.
+  explicit PlanGroups(const Plan& plan, std::int64_t first_stage = 0);
 
   // The axes of more than one rank, in the order tp, cp, ep, pp, dp.
   const std::vector<Axis>& axes() const { return axes_; }
   // Returns a group for each of these axes; none for a number that is no rank.
   std::vector<AxisGroup> of(std::int64_t rank) const;
-  std::int64_t stage_of(std::int64_t rank) const { return grid_.locate(rank).stage; }
+  std::int64_t stage_of(std::int64_t rank) const { return first_stage_ + grid_.locate(rank).stage; }
   std::int64_t world_size() const { return grid_.world_size(); }
 
  private:
   RankGrid grid_;
+  std::int64_t first_stage_;
   std::vector<Axis> axes_;
   std::vector<GroupTable> tables_;
 };
@@ -38,7 +41,7 @@ Role role_of(Axis axis);
 // Returns a letter: 'T', 'C', 'E', 'D', 'P'.
 QChar letter_of(Axis axis);
 
-// Returns a short list: "0–7", "0, 8, 16, 24, … 504".
-QString ranks_text(const std::vector<std::int32_t>& ranks);
+// Returns a short list: "0–7", "0, 8, 16, 24, … 504". `first_rank` is added to each number.
+QString ranks_text(const std::vector<std::int32_t>& ranks, std::int64_t first_rank = 0);
 
 }  // namespace shardwright::gui

@@ -97,11 +97,13 @@ QStringList TopologyCanvas::domain_names() const {
   for (std::uint32_t domain = 0; step_ && domain < step_->map.domains(); ++domain) {
     const std::uint32_t first = domain * step_->map.domain_size();
     const std::uint32_t last = std::min(first + step_->map.domain_size(), step_->map.ranks()) - 1;
+    const std::int64_t before = step_->map.first_rank();
     const QString place =
         step_->map.domains() == step_->map.nodes() ? u"node %1"_s : u"NVLink domain %1"_s;
     names.append(first < step_->map.ranks()
-                     ? place.arg(domain) + u", ranks %1–%2, stage %3"_s.arg(first).arg(last).arg(
-                                               step_->groups.stage_of(first))
+                     ? place.arg(domain) + u", ranks %1–%2, stage %3"_s.arg(before + first)
+                                               .arg(before + last)
+                                               .arg(step_->groups.stage_of(first))
                      : place.arg(domain) + u", not used"_s);
   }
   return names;
@@ -122,6 +124,7 @@ void TopologyCanvas::clear_range() {
 }
 
 void TopologyCanvas::select_rank(int rank) {
+  if (step_) rank -= static_cast<int>(step_->map.first_rank());
   if (!step_ || rank < 0 || rank >= step_->groups.world_size()) return;
   const std::uint32_t domain = static_cast<std::uint32_t>(rank) / step_->map.domain_size();
   if (domain < layout_.first_domain || domain >= layout_.first_domain + layout_.shown_domains)
@@ -130,7 +133,8 @@ void TopologyCanvas::select_rank(int rank) {
 }
 
 void TopologyCanvas::selection_changed() {
-  if (scene_.selected) Q_EMIT rank_selected(*scene_.selected);
+  if (scene_.selected)
+    Q_EMIT rank_selected(*scene_.selected + static_cast<int>(step_->map.first_rank()));
 }
 
 void TopologyCanvas::show_domain(std::int64_t first) {
@@ -214,7 +218,7 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
-      return tool_tip(u"rank %1"_s.arg(at.first),
+      return tool_tip(u"rank %1"_s.arg(step_->map.first_rank() + at.first),
                       {{u"stage"_s, at.first < step_->map.ranks()
                                         ? QString::number(step_->groups.stage_of(at.first))
                                         : u"none, the plan does not use it"_s}});

@@ -36,6 +36,7 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   // The time, in seconds, over which the load of the links is averaged.
   void select_range(double from, double to);
   void clear_range();
+  // By the plan's number, as `rank_selected` has it.
   void select_rank(int rank);
   // Shows the domain of this number, with those that follow it.
   void show_domain(std::int64_t first);

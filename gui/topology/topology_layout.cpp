@@ -132,7 +132,12 @@ class Builder {
     for (std::uint32_t i = 0; i < shown; ++i) {
       const VertexIndex gpu = first + from + i;
       const double left = box.left() + 8.0 + pitch * (i + 0.5) - cell / 2.0;
-      add_item({ItemKind::Gpu, {left, gpu_y, cell, gpu_height}, QString::number(gpu), gpu, gpu, 1});
+      add_item({ItemKind::Gpu,
+                {left, gpu_y, cell, gpu_height},
+                QString::number(map_.first_rank() + gpu),
+                gpu,
+                gpu,
+                1});
       gpu_vertices.push_back(gpu);
     }
     if (folded) {

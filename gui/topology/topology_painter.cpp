@@ -215,7 +215,8 @@ QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapIt
   const std::int64_t first = std::int64_t{item.first} * map.domain_size();
   const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
   if (last < first) return item.label + u" · not used"_s;
-  QString text = item.label + u" · %1–%2"_s.arg(first).arg(last);
+  QString text =
+      item.label + u" · %1–%2"_s.arg(map.first_rank() + first).arg(map.first_rank() + last);
   std::int64_t lowest = groups.stage_of(first), highest = lowest;
   for (std::int64_t rank = first; rank <= last; ++rank) {
     lowest = std::min(lowest, groups.stage_of(rank));
@@ -439,7 +440,7 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
     return;
   }
   y = paint_text(panel, y,
-                 u"Rank %1 · stage %2%3"_s.arg(*scene_.rank())
+                 u"Rank %1 · stage %2%3"_s.arg(map_.first_rank() + *scene_.rank())
                      .arg(groups_.stage_of(*scene_.rank()))
                      .arg(scene_.selected ? u" · Esc clears"_s : QString()),
                  colours_.text, bold_);
@@ -454,7 +455,9 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
     const QRectF text = panel.adjusted(kBadge + 6.0, 0.0, 0.0, 0.0);
     y = paint_text(text, y, title_of(role) + u": "_s + counted_text(group.ranks.size(), "rank"),
                    colours_.text, font_);
-    y = paint_text(text, y, ranks_text(group.ranks), colours_.muted_text, small_) + 4.0;
+    y = paint_text(text, y, ranks_text(group.ranks, map_.first_rank()), colours_.muted_text,
+                   small_) +
+        4.0;
   }
   painter_.setOpacity(1.0);
 }

@@ -174,7 +174,8 @@ void PlanScatter::rebuild() {
   xs_ = values_of(x_);
   ys_ = values_of(y_);
   if (!rows_.empty()) {
-    add_front();
+    // On several pools the search lists the best plans alone, which need not hold the front.
+    if (set_->request.cluster.pools.empty()) add_front();
     add_points();
     fit_axis(*xAxis, xs_);
     fit_axis(*yAxis, ys_);

@@ -193,19 +193,30 @@ QSize MemoryChart::minimumSizeHint() const {
   return {kLeastAxes + legend->minimumOuterSizeHint().width(), Chart::minimumSizeHint().height()};
 }
 
-void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
+void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities) {
   result_ = result;
-  capacity_ = capacity;
+  capacities_ = std::move(capacities);
   rebuild();
 }
 
-// Names the line in the legend, because the axes of a narrow chart have no room for a text.
+// Names the line in the legend, because the axes of a narrow chart have no room for a text. It has
+// a step where the stages of another pool begin.
 void MemoryChart::add_capacity() {
-  const double capacity = capacity_ / gigabytes(1.0);
+  QVector<double> ends, levels;
+  QStringList texts;
+  for (std::size_t stage = 0; stage < capacities_.size(); ++stage) {
+    const double place = static_cast<double>(stage), level = capacities_[stage] / gigabytes(1.0);
+    const bool is_first = stage == 0, is_last = stage + 1 == capacities_.size();
+    ends.append({is_first ? xAxis->range().lower : place - 0.5,
+                 is_last ? xAxis->range().upper : place + 0.5});
+    levels.append({level, level});
+    const QString text = bytes_text(capacities_[stage]);
+    if (texts.isEmpty() || texts.back() != text) texts.append(text);
+  }
   QCPGraph* line = addGraph();
-  line->setName(tr("capacity %1").arg(bytes_text(capacity_)));
+  line->setName(tr("capacity %1").arg(texts.join(tr(", then "))));
   line->setPen(QPen(colours().bad, 1.6, Qt::DashLine));
-  line->setData({xAxis->range().lower, xAxis->range().upper}, {capacity, capacity}, true);
+  line->setData(ends, levels, true);
 }
 
 void MemoryChart::rebuild() {
@@ -234,7 +245,8 @@ void MemoryChart::rebuild() {
   }
   const double peak = result_->memory().peak / gigabytes(1.0);
   const auto stages = static_cast<double>(result_->stages.size());
-  yAxis->setRange(0.0, 1.08 * std::max(peak, capacity_ / gigabytes(1.0)));
+  const Bytes most = *std::max_element(capacities_.begin(), capacities_.end());
+  yAxis->setRange(0.0, 1.08 * std::max(peak, most / gigabytes(1.0)));
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
@@ -249,15 +261,15 @@ QString MemoryChart::tool_tip_at(const QPointF& position) const {
   if (place < 0.0 || place >= static_cast<double>(result_->stages.size())) return {};
   const auto stage = static_cast<std::size_t>(place);
   const sim::MemoryPeak& memory = result_->stages[stage].memory;
+  const Bytes capacity = capacities_[stage];
   const Bytes height = gigabytes(yAxis->pixelToCoord(position.y()));
   const TipLine whole = {tr("stage %1 at its peak").arg(stage),
-                         tr("%1 of %2").arg(bytes_text(memory.peak), bytes_text(capacity_))};
+                         tr("%1 of %2").arg(bytes_text(memory.peak), bytes_text(capacity))};
   const auto tip = [&](const QString& title, Bytes part) {
     return tool_tip(
-        title,
-        {{tr("memory"),
-          tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity_))},
-         whole});
+        title, {{tr("memory"),
+                 tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity))},
+                whole});
   };
   Bytes below;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
@@ -266,9 +278,9 @@ QString MemoryChart::tool_tip_at(const QPointF& position) const {
     if (part <= Bytes() || height > below) continue;
     return tip(title_of(category), part);
   }
-  const bool fits = memory.peak <= capacity_;
-  return fits ? tip(tr("free"), capacity_ - memory.peak)
-              : tip(tr("too much"), memory.peak - capacity_);
+  const bool fits = memory.peak <= capacity;
+  return fits ? tip(tr("free"), capacity - memory.peak)
+              : tip(tr("too much"), memory.peak - capacity);
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent)

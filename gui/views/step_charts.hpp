@@ -47,14 +47,16 @@ class WaterfallChart : public Chart {
   std::vector<Share> shares_;
 };
 
-// Memory of each stage at its peak, by what it is held for, against the capacity.
+// Memory of each stage at its peak, by what it is held for, against the capacity of its
+// accelerators.
 class MemoryChart : public Chart {
   Q_OBJECT
 
  public:
   explicit MemoryChart(QWidget* parent = nullptr);
 
-  void show(const sim::StepResult& result, Bytes capacity);
+  // `capacities`: of an accelerator of each stage.
+  void show(const sim::StepResult& result, std::vector<Bytes> capacities);
   QSize minimumSizeHint() const override;
 
  protected:
@@ -65,7 +67,7 @@ class MemoryChart : public Chart {
   void add_capacity();
 
   std::optional<sim::StepResult> result_;
-  Bytes capacity_;
+  std::vector<Bytes> capacities_;
 };
 
 // Gain of throughput through 10 % more of each resource.

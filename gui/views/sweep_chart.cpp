@@ -210,7 +210,7 @@ QString SweepChart::tip_of(const SweepPoint& point) const {
     lines.push_back({plan_text(point.candidate->plan)});
   }
   if (!point.fits && !point.preliminary)
-    lines.push_back({to_qstring(planner::obstacle_text(point, memory()))});
+    lines.push_back({to_qstring(planner::obstacle_text(point, shown_.scenario.cluster))});
   if (!planner::is_bandwidth(shown_.sweep.axis)) lines.push_back({tr("A click plans for it.")});
   return tool_tip(
       u"%1: %2"_s.arg(title_of(shown_.sweep.axis), axis_text(shown_.sweep.axis, point.value)),

@@ -46,7 +46,6 @@ class SweepChart : public PointChart {
   SweepValue value_at(const planner::SweepPoint& point) const {
     return value_at(point, shown_.figure);
   }
-  Bytes memory() const { return shown_.scenario.cluster.accelerator.memory; }
 
   SweptFigures shown_;
 };

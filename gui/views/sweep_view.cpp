@@ -106,8 +106,14 @@ void SweepView::look_again() {
   end();
 }
 
-std::optional<SweepView::Asked> SweepView::asked() const {
+std::optional<Scenario> SweepView::scenario() const {
   auto scenario = selection_->scenario();
+  if (scenario && plan() == SweepPlan::Best) scenario->cluster = selection_->set()->request.cluster;
+  return scenario;
+}
+
+std::optional<SweepView::Asked> SweepView::asked() const {
+  auto scenario = this->scenario();
   if (!scenario) return std::nullopt;
   if (axis() == SweepAxis::Gpus) scenario->plan = {};
   const planner::PlanRequest& request = selection_->set()->request;
@@ -217,7 +223,7 @@ void SweepView::watch_typing(QAbstractSpinBox& box) {
 }
 
 void SweepView::show_range() {
-  const auto scenario = selection_->scenario();
+  const auto scenario = this->scenario();
   usual_range_->setEnabled(ranges_[axis()].has_value());
   if (!scenario) return;
   const auto usual = planner::usual_values(axis(), selection_->set()->request, *scenario);
@@ -249,7 +255,7 @@ void SweepView::take_range() {
 // Returns the points that the user has set; none stands for the usual ones.
 std::vector<double> SweepView::values() const {
   const auto& range = ranges_[axis()];
-  const auto scenario = selection_->scenario();
+  const auto scenario = this->scenario();
   if (!range || !scenario) return {};
   const Plan& plan = scenario->plan;
   return swept_values(axis(), *range, scenario->cluster.node.accelerators,
@@ -298,7 +304,7 @@ std::optional<SweepFigure> SweepView::second_figure() const {
 }
 
 void SweepView::begin() {
-  const auto scenario = selection_->scenario();
+  const auto scenario = this->scenario();
   if (!scenario) return show_nothing();
   outdated_ = false;
   swept_ = asked();
@@ -384,8 +390,9 @@ QString SweepView::preliminary_text() const {
 }
 
 void SweepView::show_knee() {
-  const QString knee =
-      sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
+  const QString knee = sweep_.is_final()
+                           ? to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster))
+                           : preliminary_text();
   QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
@@ -420,10 +427,12 @@ TextTable SweepView::table() const {
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
       row +=
-          {point.fits ? tr("yes") : to_qstring(planner::obstacle_text(point, memory())),
+          {point.fits ? tr("yes")
+                      : to_qstring(planner::obstacle_text(point, swept_->scenario.cluster)),
            plan_text(point.candidate->plan), QString::number(point.candidate->plan.global_batch)};
     } else {
-      row += {QString(), QString(), QString(), to_qstring(planner::obstacle_text(point, memory())),
+      row += {QString(), QString(),
+              QString(), to_qstring(planner::obstacle_text(point, swept_->scenario.cluster)),
               QString(), QString()};
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));

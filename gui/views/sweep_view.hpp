@@ -50,6 +50,9 @@ class SweepView : public View {
   void watch_typing(QAbstractSpinBox& box);
   void take_range();
   std::vector<double> values() const;
+  // The chosen plan where it lies; for the best plans of each point on the whole cluster, of which
+  // it may lie on one pool alone.
+  std::optional<Scenario> scenario() const;
   void follow_selection();
   void begin();
   void forget_points();
@@ -66,7 +69,6 @@ class SweepView : public View {
   void update_plan_choice();
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
-  Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
   std::optional<SweepFigure> second_figure() const;
 

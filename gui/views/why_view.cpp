@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
@@ -48,7 +49,7 @@ QString peak_text(const sim::StepResult& result, const Scenario& scenario,
 
 // The warnings about the plan; empty if there are none.
 QString warning_text(const sim::StepResult& result, const Scenario& scenario) {
-  const QString memory = memory_warning(WhyView::tr("The plan"), result, scenario.cluster);
+  const QString memory = memory_warning(WhyView::tr("The plan"), result, scenario);
   const auto confidence = confidence_of(result, scenario);
   if (confidence.gap.empty()) return memory;
   const QString ground = to_qstring(validation::ground_text("The plan", confidence));
@@ -212,7 +213,7 @@ void WhyView::show_chosen() {
   warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
-  memory_->show(candidate.result, set->request.cluster.accelerator.memory);
+  memory_->show(candidate.result, stage_memories(candidate.result, scenario));
   peak_->setText(peak_text(candidate.result, scenario, std::nullopt));
   sensitivity_->show_waiting();
   limits_.start([scenario](const std::stop_token& stop) {
@@ -325,14 +326,14 @@ TextTable WhyView::table() const {
   };
   for (const TimePart& part : time_parts(result.time()))
     add(tr("step"), part.title, part.time.value(), "s", part.time / result.step);
-  const Bytes capacity = set->request.cluster.accelerator.memory;
+  const std::vector<Bytes> capacities = stage_memories(result, set->scenario(*chosen));
   for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
     const sim::MemoryPeak& memory = result.stages[stage].memory;
     for (const MemoryCategory category : enumerators<MemoryCategory>()) {
       const Bytes bytes = memory.of(category);
       if (bytes > Bytes())
         add(tr("memory of stage %1").arg(stage), title_of(category), bytes.value(), "bytes",
-            bytes / capacity);
+            bytes / capacities[stage]);
     }
   }
   for (const planner::Sensitivity& each : sensitivity_->sensitivities())

@@ -8,6 +8,7 @@
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
@@ -166,8 +167,13 @@ void ScenarioPlanner::plan_with_more(planner::Resource resource) {
 
 void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
   if (!is_of_fields()) return;
-  const Bytes memory = parts_.selection->set()->request.cluster.accelerator.memory;
-  const auto choice = with_remedies(parts_.document->choice(), remedies, memory);
+  const PlanSet& set = *parts_.selection->set();
+  const ClusterSpec& cluster = set.request.cluster;
+  // On several pools the changes help the one that they are of.
+  const auto pool =
+      set.infeasible ? pool_cluster(cluster, set.infeasible->pool) : std::optional<ClusterSpec>();
+  const auto choice =
+      with_remedies(parts_.document->choice(), remedies, pool.value_or(cluster).accelerator.memory);
   if (choice) return parts_.document->replace(to_qstring(planner::remedy_text(remedies)), *choice);
   parts_.messages->say(u"command"_s, Tone::Problem,
                        tr("No field of Scenario can take this change: %1.")

@@ -10,6 +10,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/timeline/trace_panel.hpp"
+#include "gui/topology/pool_steps.hpp"
 #include "gui/topology/topology_view.hpp"
 #include "gui/views/empty_state.hpp"
 #include "sim/step/predicted_timeline.hpp"
@@ -25,12 +26,12 @@ constexpr double kStepMargin = 0.03;
 // timeline once `stop` is requested.
 PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop) {
   std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
-  if (!step) return {scenario, {}, nullptr, nullptr, nullptr, {}};
+  if (!step) return {scenario, {}, nullptr, nullptr, {}, {}};
   return {scenario,
           std::move(step->result),
           std::make_shared<const Program>(std::move(step->program)),
           std::make_shared<const Timeline>(std::move(step->timeline)),
-          nullptr,
+          {},
           {}};
 }
 
@@ -38,8 +39,7 @@ PredictedStep predict_placed_step(const Scenario& scenario, const std::stop_toke
   PredictedStep step = predict_step(scenario, stop);
   if (stop.stop_requested()) return step;
   try {
-    step.placed =
-        std::make_shared<const PlacedStep>(scenario.cluster, scenario.plan, step.timeline.get());
+    step.placed = placed_steps(scenario, step.timeline.get());
   } catch (const InputError& error) {
     step.unplaced = error_text(error);
   }
@@ -107,7 +107,7 @@ void StepPresenter::link_selections() {
   connect(&timeline, &TimelineCanvas::op_selected, this, [this](SpanRef ref) {
     if (beside_ && ref.side > 0) return;  // The other views show the chosen plan.
     const Span& span = views_.timeline->canvas().tracks().span(ref);
-    views_.topology->canvas().select_rank(span.rank);
+    views_.topology->select_rank(span.rank);
     views_.schedule->set_moment(span.start.value());
   });
   connect(&timeline, &TimelineCanvas::op_cleared, views_.topology,
@@ -206,8 +206,8 @@ void StepPresenter::take(const PredictedStep& step) {
   shown_ = step;
   const Scenario& scenario = step.scenario;
   show_timelines();
-  step.placed ? views_.topology->show_step(step.placed)
-              : views_.topology->show_problem(step.unplaced);
+  step.placed.empty() ? views_.topology->show_problem(step.unplaced)
+                      : views_.topology->show_steps(step.placed);
   views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
   return_freed_memory();
 }
@@ -339,7 +339,7 @@ void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
     if (is_beside_) shown.append(tr("the chosen plan"));
     views_.timeline->set_timelines(
         std::move(timelines), nullptr,
-        is_beside_ && scenario != nullptr ? limits_of(*scenario) : DeviceLimits(), {}, shown);
+        is_beside_ && scenario != nullptr ? limits_of(*scenario) : RankLimits(), {}, shown);
   }
   views_.timeline->show_source(
       is_beside_ ? tr("The trace of %1 (measured) beside the step of the chosen plan (predicted)")

@@ -29,8 +29,9 @@ struct PredictedStep {
   std::shared_ptr<const Program> program;
   // Holds one rank of each stage.
   std::shared_ptr<const Timeline> timeline;
-  // The step on the cluster, or the reason why the cluster cannot hold it.
-  std::shared_ptr<const PlacedStep> placed;
+  // The step on the cluster, by pools if there are several, or the reason why the cluster cannot
+  // hold it.
+  std::vector<std::shared_ptr<const PlacedStep>> placed;
   QString unplaced;
 };
 

@@ -116,7 +116,7 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
       memory.breakdown[static_cast<std::size_t>(i)] = gigabytes(i == left_out ? 0.0 : 1.0);
       memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
     }
-    chart.show(result, gigabytes(80.0));
+    chart.show(result, {gigabytes(80.0)});
     // The line of the capacity is one more.
     EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories + 1 : kMemoryCategories);
     for (int i = 0; i < chart.plottableCount(); ++i) {
@@ -132,7 +132,7 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   MemoryChart chart;
   sim::StepResult result = step_of(1.0, 0.5);
   result.stages.front().memory.breakdown.fill(gigabytes(1.0));
-  chart.show(result, gigabytes(80.0));
+  chart.show(result, {gigabytes(80.0)});
   shown(chart, {280, 260});
   chart.replot();
   const auto* entry = chart.legend->itemWithPlottable(chart.graph(0));

@@ -57,10 +57,9 @@ TEST(SweepFigures, OnlyFiguresThatDependOnTheStepTimeHaveAnInterval) {
 }
 
 TEST(SweepFigures, EveryAxisSaysItsKneeOrWhyThereIsNone) {
-  const Bytes memory = small_request().cluster.accelerator.memory;
   for (const SweepAxis axis : enumerators<SweepAxis>()) {
     const Sweep along = chosen_plan_along(axis);
-    const QString text = to_qstring(planner::knee_text(along, memory));
+    const QString text = to_qstring(planner::knee_text(along, small_request().cluster));
     EXPECT_TRUE(text.endsWith(u'.')) << qPrintable(text);
     EXPECT_FALSE(text.contains(u'%' + QString::number(1))) << qPrintable(text);
     if (along.knee) {

@@ -26,7 +26,7 @@ class TimelineViewTest : public ::testing::Test {
   TimelineViewTest() {
     const DeviceLimits limits{gigabytes(80.0), FlopPerSecond(989e12), BytesPerSecond(450e9),
                               BytesPerSecond(50e9)};
-    view_.set_timelines({small_step().timeline}, small_step().program, limits);
+    view_.set_timelines({small_step().timeline}, small_step().program, {{limits}});
     shown(view_, {1000, 600});
   }
 
