@@ -96,10 +96,19 @@ void check_rules(const planner::PlanRequest& request, const Plan& plan, ObjectRe
   }
 }
 
+// A result names the pool beside a plan that lies on it alone, because the plan is written as that
+// of a cluster of this pool. Plans of more stages than layers are refused.
+void take_pool(Plan& plan, std::int64_t layers, ObjectReader& object) {
+  if (!plan.stage_pools.empty() || plan.pp > layers || !object.has("pools")) return;
+  const std::vector<std::string> pools = object.texts("pools");
+  if (pools.size() == 1) plan.stage_pools.assign(static_cast<std::size_t>(plan.pp), pools.front());
+}
+
 PlanCandidate read_candidate(const planner::PlanRequest& request, ObjectReader& object) {
   PlanCandidate candidate;
   ObjectReader plan = object.object("plan");
   candidate.plan = read_plan(plan);
+  take_pool(candidate.plan, request.model.layers, object);
   if (object.problems().empty()) check_rules(request, candidate.plan, object);
   candidate.result = read_result(object);
   const std::size_t stages = candidate.result.stages.size();

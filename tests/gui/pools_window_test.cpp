@@ -2,12 +2,14 @@
 #include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
+#include <QProcess>
 #include <QTableView>
 
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/run_process.hpp"
 #include "gui/models/trace_comparison.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
@@ -207,6 +209,29 @@ TEST_F(PoolsWindowTest, ASavedPlanComesBack) {
     EXPECT_EQ(window_.selection().set()->plans.front().result.step,
               set_on_two_pools()->plans[best_on(*set_on_two_pools(), pools)].result.step);
   }
+}
+
+// A plan that lies on one pool is written as that of a cluster of this pool. What the file states of
+// each plan is what its scenario gives.
+TEST_F(PoolsWindowTest, AResultOfTheCommandComesBack) {
+  const QString cluster = write("mixed.json", to_json(two_pools()).dump());
+  const QString result = folder_.filePath(u"plans.json"_s);
+  const QStringList arguments = {
+      u"plan"_s,           u"--model"_s, u"llama3.2-1b"_s,   u"--cluster"_s, cluster,
+      u"--global-batch"_s, u"16"_s,      u"--seq-len"_s,     u"2048"_s,      u"--fix"_s,
+      u"zero=1"_s,         u"--fix"_s,   u"schedule=1f1b"_s, u"--json"_s,    result,
+      u"--no-progress"_s};
+  ASSERT_EQ(QProcess::execute(find_command(), arguments), 0);
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(is_idle());
+  drop({result});
+  const PlanSet& set = *window_.selection().set();
+  for (const char* pool : {"h100", "a100"})
+    EXPECT_TRUE(best_on_pool(set, pool).has_value()) << pool;
+  EXPECT_LT(best_on(set, 2), set.plans.size());
+  for (std::size_t plan = 0; plan < set.plans.size(); ++plan)
+    EXPECT_EQ(plan_set_of(set.scenario(plan), {}).plans.front().result.step,
+              set.plans[plan].result.step);
 }
 
 TEST_F(PoolsWindowTest, WhatIsNotPossibleOnPoolsIsSaid) {
