@@ -25,7 +25,6 @@
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/pools.hpp"
 #include "planner/scale.hpp"
 #include "planner/sweep.hpp"
 #include "planner/wording.hpp"
