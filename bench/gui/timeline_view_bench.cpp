@@ -71,7 +71,7 @@ void first_paint(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) {
     auto canvas = std::make_unique<TimelineCanvas>();
     canvas->resize(kWidth, kHeight);
-    canvas->set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
+    canvas->set_timelines({timeline()}, nullptr, RankLimits{.stages = {{gigabytes(80.0)}}}, {});
     paint(*canvas, image);
     state.PauseTiming();
     canvas.reset();  // It waits for the critical path.
@@ -85,7 +85,7 @@ BENCHMARK(first_paint)->Unit(benchmark::kMillisecond);
 void pan_frame(benchmark::State& state) {
   TimelineCanvas canvas;
   canvas.resize(kWidth, kHeight);
-  canvas.set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
+  canvas.set_timelines({timeline()}, nullptr, RankLimits{.stages = {{gigabytes(80.0)}}}, {});
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   const double end = canvas.tracks().end();
   const double length = end * static_cast<double>(state.range(0)) / 1000.0;
@@ -115,7 +115,7 @@ BENCHMARK(search_names)->Unit(benchmark::kMillisecond);
 void hover_frame(benchmark::State& state) {
   TimelineCanvas canvas;
   canvas.resize(kWidth, kHeight);
-  canvas.set_timelines({timeline()}, nullptr, DeviceLimits{gigabytes(80.0)}, {});
+  canvas.set_timelines({timeline()}, nullptr, RankLimits{.stages = {{gigabytes(80.0)}}}, {});
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   std::uint32_t index = 0;
   for ([[maybe_unused]] auto _ : state) {
@@ -165,7 +165,7 @@ const QString& traced_file() {
 void show(const TracedRun& run) {
   TimelineCanvas canvas;
   canvas.resize(kWidth, kHeight);
-  canvas.set_timelines({run.timeline}, nullptr, DeviceLimits{}, {});
+  canvas.set_timelines({run.timeline}, nullptr, RankLimits{}, {});
   QImage image(kWidth, kHeight, QImage::Format_RGB32);
   paint(canvas, image);
 }
