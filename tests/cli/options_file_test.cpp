@@ -46,7 +46,8 @@ TEST(OptionsFile, IsTheCommandInWords) {
 TEST(OptionsFile, AMappingStatesAdapters) {
   const ScratchFolder folder;
   const std::string file = folder.write("lora.yaml", "lora: {rank: 16, targets: [q, k, v]}\n");
-  const std::string words = kInWords + " --stack fsdp2";
+  const std::string words =
+      "--model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 64 --seq-len 2k --stack fsdp2";
   EXPECT_EQ(plans_of(words + " --options " + file),
             plans_of(words + " --lora rank=16,targets=q+k+v"));
 }
