@@ -50,6 +50,7 @@ TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
 
 // Of a narrow view it takes several lines rather than leave entries out.
 TEST_F(TimelineViewTest, TheLegendShowsAllEntriesAtAnyWidth) {
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !canvas().critical_path().empty(); }));
   const std::vector<LegendEntry>& entries = canvas().scene().legend;
   ASSERT_GT(entries.size(), 4U);
   for (const int width : {260, 500, 1000, 2000}) {
