@@ -126,6 +126,12 @@ std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std:
   return std::min(most, pool_cluster(cluster, pool)->most_accelerators().value_or(most));
 }
 
+std::int64_t size_of_pools(const ClusterSpec& cluster, std::int64_t most) {
+  std::int64_t size = 0;
+  for (const std::string& pool : names_of_pools(cluster)) size += pool_size(cluster, pool, most);
+  return size;
+}
+
 std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,
                                                      const PlacementLimits& limits,
                                                      std::size_t most) {

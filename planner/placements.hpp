@@ -32,6 +32,9 @@ struct PlacementLimits {
 // The number of the pool's accelerators, at most `most`.
 std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std::int64_t most);
 
+// The accelerators of all pools, of which each counts as `most` at the most.
+std::int64_t size_of_pools(const ClusterSpec& cluster, std::int64_t most);
+
 // Every placement, on any two or more of the pools and in any order of them, that the pools' sizes
 // and scale-up domains allow; nothing where there are more than `most`.
 std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,

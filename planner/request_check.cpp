@@ -127,9 +127,7 @@ void check_pools(const PlanRequest& request, ProblemList& problems) {
   if (cluster.pools.size() >= kMostPools)
     problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
                  fmt::format("at most {}", kMostPools));
-  std::int64_t accelerators = 0;
-  for (const std::string& name : names_of_pools(cluster))
-    accelerators += pool_size(cluster, name, request.gpus);
+  const std::int64_t accelerators = size_of_pools(cluster, request.gpus);
   if (request.gpus > accelerators)
     problems.add("gpus", fmt::format("{}", request.gpus),
                  fmt::format("at most the {} accelerators of the pools", accelerators));

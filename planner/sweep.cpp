@@ -253,10 +253,8 @@ std::vector<double> usual_values(SweepAxis axis, const PlanRequest& request,
                                  const Scenario& scenario) {
   std::vector<double> values;
   if (axis == SweepAxis::Gpus) {
-    std::int64_t most = 0;
-    for (const std::string& pool : names_of_pools(request.cluster))
-      most += pool_size(request.cluster, pool, kMaxWorld);
-    const std::int64_t last = std::min({most, kMaxWorld, 8 * request.gpus});
+    const std::int64_t last =
+        std::min({size_of_pools(request.cluster, kMaxWorld), kMaxWorld, 8 * request.gpus});
     const auto sizes = machine_sizes(std::max<std::int64_t>(1, request.gpus / 16), last);
     values.assign(sizes.begin(), sizes.end());
   } else if (axis == SweepAxis::GlobalBatch) {

@@ -36,8 +36,8 @@ std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster);
 // A value of a sweep: "1,024", or in gigabytes per second "6.25".
 std::string value_text(SweepAxis axis, double value);
 
-// The reason why no plan runs at a point of a sweep, or why its plan does not fit into the memory
-// of the pool with its fullest stage; empty if it fits.
+// The reason why no plan runs at a point of a sweep, or why the fullest stage of its plan does not
+// fit into the memory of its pool; empty if it fits.
 std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster);
 
 // The knee of a sweep that has ended and its reason, or the reason why there is none, as a

@@ -16,8 +16,8 @@ struct DeviceStep {
   Activities activities;
   // From the start of its first activity to that of the next step's. The last one, and one before a
   // pause, is as long as the others in the mean; alone it ends with its last activity, but is at
-  // least as long as its mark. A pause is longer than kPause usual steps: an evaluation, or a part
-  // of the run that was not recorded.
+  // least as long as its mark. A pause is longer than kPause usual steps: there the run evaluates,
+  // or the profiler did not record.
   std::int64_t begin = 0, end = 0;
 };
 

@@ -216,8 +216,8 @@ void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
 
 std::string wrong_data_warning(const std::string& file) {
   return fmt::format(
-      "{}: the collectives delivered wrong data, so that their times may be those of "
-      "a broken network.",
+      "{}: the collectives delivered wrong data, so that their times may be those of a broken "
+      "network.",
       printable(file));
 }
 

@@ -99,8 +99,7 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
                              "no such key: the level bound, `shardwright import` and `calibrate` "
-                             "support clusters of one "
-                             "pool only"}});
+                             "support clusters of one pool only"}});
 }
 
 }  // namespace shardwright

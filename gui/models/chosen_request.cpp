@@ -13,7 +13,6 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
-#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
@@ -193,10 +192,8 @@ namespace {
 void fit_into_pools(const std::string& cluster, ScenarioChoice& choice) {
   try {
     const ClusterSpec spec = load_cluster(cluster);
-    std::int64_t most = 0;
-    for (const std::string& pool : names_of_pools(spec))
-      most += planner::pool_size(spec, pool, kGpusRange.most);
-    if (!spec.pools.empty()) choice.gpus = std::min(choice.gpus, most);
+    if (!spec.pools.empty())
+      choice.gpus = std::min(choice.gpus, planner::size_of_pools(spec, kGpusRange.most));
   } catch (const InputError&) {
     // The search reports the problem with its field.
   }

@@ -188,8 +188,7 @@ QString calibration_obstacle(const QString& folder) {
     const Plan plan = load_scenario(run->plan.toStdString()).plan;
     if (!plan.stage_pools.empty())
       return u"The run's stages lie on several pools: calibrate the profile of each pool on runs "
-             u"of "
-             "its hosts alone."_s;
+             u"of its hosts alone."_s;
     ranks = static_cast<std::size_t>(plan.world_size());
   } catch (const InputError& error) {
     return error_text(error);

@@ -96,8 +96,8 @@ void check_rules(const planner::PlanRequest& request, const Plan& plan, ObjectRe
   }
 }
 
-// A result names the pool beside a plan that lies on it alone, because the plan is written as that
-// of a cluster of this pool. Plans of more stages than layers are refused.
+// A result names the pool beside a plan that lies on it alone, because it writes this plan for a
+// cluster that is this pool. The check of rules refuses a plan that has more stages than layers.
 void take_pool(Plan& plan, std::int64_t layers, ObjectReader& object) {
   if (!plan.stage_pools.empty() || plan.pp > layers || !object.has("pools")) return;
   const std::vector<std::string> pools = object.texts("pools");

@@ -211,8 +211,8 @@ TEST_F(PoolsWindowTest, ASavedPlanComesBack) {
   }
 }
 
-// A plan that lies on one pool is written as that of a cluster of this pool. What the file states
-// of each plan is what its scenario gives.
+// A plan that lies on one pool is written as that of a cluster of this pool. The file
+// states for each plan what its scenario gives.
 TEST_F(PoolsWindowTest, AResultOfTheCommandComesBack) {
   const QString cluster = write("mixed.json", to_json(two_pools()).dump());
   const QString result = folder_.filePath(u"plans.json"_s);
