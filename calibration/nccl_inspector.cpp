@@ -65,7 +65,10 @@ class InspectorReader {
 
   void read(const std::string& line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
-    if (!object.is_object()) return;
+    if (!object.is_object()) {
+      if (object.is_discarded() && is_inspector_output(line)) ++unreadable_lines_;
+      return;
+    }
     if (const auto metadata = object.find("metadata");
         metadata != object.end() && metadata->is_object())
       process_ = fmt::format("{}:{}", text_at(*metadata, "hostname"),
@@ -86,6 +89,7 @@ class InspectorReader {
     if (processes_.empty())
       throw InputError(source_,
                        {{"", "no line that states a collective or message", kExpectedInspector}});
+    processes_.front().unreadable_lines = unreadable_lines_;
     return std::move(processes_);
   }
 
@@ -124,7 +128,7 @@ class InspectorReader {
     for (; process < processes_.size(); ++process)
       if (names_[process] == process_ && !has_communicator(processes_[process])) break;
     if (process == processes_.size()) {
-      processes_.push_back({source_, {}, {}, {}});
+      processes_.push_back({source_, {}, {}});
       names_.push_back(process_);
     }
     processes_[process].communicators.push_back(header_);
@@ -145,6 +149,7 @@ class InspectorReader {
   InspectorCommunicator header_;
   std::vector<InspectorProcess> processes_;
   std::vector<std::string> names_;
+  std::int64_t unreadable_lines_ = 0;
   std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t>,
            std::pair<std::size_t, std::int32_t>>
       places_;

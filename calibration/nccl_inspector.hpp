@@ -46,6 +46,8 @@ struct InspectorProcess {
   std::vector<InspectorCall> calls;
   // Calls of kinds that are left out, by NCCL's name of the kind.
   std::map<std::string, std::int64_t> left_out{};
+  // Lines of the file that state a call but are no JSON, on the file's first process.
+  std::int64_t unreadable_lines = 0;
 
   // That in which its rank is the job's: the largest one. At least one communicator.
   const InspectorCommunicator& world() const;

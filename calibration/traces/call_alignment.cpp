@@ -178,6 +178,15 @@ double deviation_on_whole_lists(const TwoLists& lists, double clock_distance) {
   return *usual;
 }
 
+// True if each call of the one list may be that at the same place of the other: ranks that recorded
+// the same steps, whatever their clocks say.
+bool agree_throughout(const TwoLists& lists) {
+  if (lists.first_size() != lists.second_size()) return false;
+  for (Position i = 0; i < lists.first_size(); ++i)
+    if (!lists.agree(i, i)) return false;
+  return true;
+}
+
 std::optional<Shift> best_shift(const TwoLists& lists, const std::stop_token& stop) {
   const Position furthest =
       std::min(kFurthestShift, std::max(lists.first_size(), lists.second_size()));
@@ -196,19 +205,24 @@ std::optional<Shift> best_shift(const TwoLists& lists, const std::stop_token& st
   });
   std::stable_sort(shifts.begin(), shifts.end(),
                    [](const Shift& a, const Shift& b) { return a.cost < b.cost; });
-  if (shifts.size() > kMostTried) shifts.resize(kMostTried);
+  if (shifts.size() > kMostTried) {
+    const auto none = std::find_if(shifts.begin() + kMostTried, shifts.end(),
+                                   [](const Shift& shift) { return shift.by == 0; });
+    if (none != shifts.end()) std::iter_swap(none, shifts.begin() + kMostTried - 1);
+    shifts.resize(kMostTried);
+  }
   double steadiest = std::numeric_limits<double>::infinity();
   for (Shift& shift : shifts) {
     shift.cost = deviation_on_whole_lists(lists, shift.usual_distance);
     steadiest = std::min(steadiest, shift.cost);
   }
+  std::erase_if(shifts, [&](const Shift& shift) { return shift.cost > kAsSteady * steadiest; });
   // Of equally steady ones, as those of regular calls are, the nearest.
-  std::optional<Shift> best;
-  for (const Shift& shift : shifts)
-    if (shift.cost <= kAsSteady * steadiest &&
-        (!best || std::abs(shift.usual_distance) < std::abs(best->usual_distance)))
-      best = shift;
-  return best;
+  const auto none = std::ranges::find(shifts, Position{0}, &Shift::by);
+  if (none != shifts.end() && agree_throughout(lists)) return *none;
+  const auto nearest = std::ranges::min_element(
+      shifts, {}, [](const Shift& shift) { return std::abs(shift.usual_distance); });
+  return nearest == shifts.end() ? std::nullopt : std::optional(*nearest);
 }
 
 // Walks along two lists from a pair of calls that are the same, to their ends or to their
@@ -281,6 +295,8 @@ class Walk {
     double least =
         without_gap ? *without_gap / kClearlyBetter : std::numeric_limits<double>::infinity();
     const auto consider = [&](Position other_i, Position other_j) {
+      // The walk from the best pair comes by here.
+      if (best && other_i - other_j == best->first - best->second) return;
       const std::optional<double> found = deviation_from(other_i, other_j);
       if (!found || *found >= (best ? least / kClearlyBetter : least)) return;
       best = {other_i, other_j};
@@ -308,18 +324,39 @@ class Walk {
   const std::stop_token& stop_;
 };
 
+CallAlignment align_from(const TwoLists& lists, Position i, Position j, double clock_distance,
+                         const std::stop_token& stop) {
+  CallAlignment alignment;
+  alignment.clock_distance = clock_distance;
+  Walk(lists, clock_distance, -1, stop).add_pairs(i - 1, j - 1, alignment.pairs);
+  std::reverse(alignment.pairs.begin(), alignment.pairs.end());
+  Walk(lists, clock_distance, 1, stop).add_pairs(i, j, alignment.pairs);
+  return alignment;
+}
+
 CallAlignment align_by_order(const RankCalls& first, const RankCalls& second,
                              const std::stop_token& stop) {
-  CallAlignment alignment;
   const TwoLists lists(first, second);
   const std::optional<Shift> shift = best_shift(lists, stop);
-  if (!shift) return alignment;
-  alignment.clock_distance = shift->usual_distance;
-  const Position i = shift->first, j = i + shift->by;
-  Walk(lists, shift->usual_distance, -1, stop).add_pairs(i - 1, j - 1, alignment.pairs);
-  std::reverse(alignment.pairs.begin(), alignment.pairs.end());
-  Walk(lists, shift->usual_distance, 1, stop).add_pairs(i, j, alignment.pairs);
-  return alignment;
+  if (!shift) return {};
+  return align_from(lists, shift->first, shift->first + shift->by, shift->usual_distance, stop);
+}
+
+// Begins at the pair whose ends are nearest on equal clocks.
+CallAlignment align_by_clock(const RankCalls& first, const RankCalls& second,
+                             const std::stop_token& stop) {
+  const TwoLists lists(first, second);
+  std::optional<std::pair<Position, Position>> best;
+  for (Position i = 0; i < lists.first_size(); ++i) {
+    const Position j = lists.partner_in_second(i, 0.0);
+    const auto is_nearer = [&] {
+      return !best ||
+             std::abs(lists.distance(i, j)) < std::abs(lists.distance(best->first, best->second));
+    };
+    if (lists.agree(i, j) && is_nearer()) best = {i, j};
+  }
+  if (!best) return {};
+  return align_from(lists, best->first, best->second, 0.0, stop);
 }
 
 // Numbers and positions of the calls that have a number, by number and kind.
@@ -378,22 +415,46 @@ std::map<std::int64_t, std::vector<std::size_t>> positions_by_step(const RankCal
   return positions;
 }
 
-// None if there is no common step, or if one has other calls in one list than in the other.
-std::optional<CallAlignment> align_by_step(const RankCalls& first, const RankCalls& second) {
+// Some of a list's calls, with ends on a clock that is ahead by so much.
+RankCalls calls_at(const RankCalls& calls, const std::vector<std::size_t>& positions,
+                   double ahead = 0.0) {
+  RankCalls some;
+  for (const std::size_t position : positions) {
+    some.push_back(calls[position]);
+    some.back().end += ahead;
+  }
+  return some;
+}
+
+// Steps in which a rank's recording lacks calls are aligned by the clocks, whose distance the others
+// tell. None unless most of the common steps have the same calls in both lists.
+std::optional<CallAlignment> align_by_step(const RankCalls& first, const RankCalls& second,
+                                           const std::stop_token& stop) {
   CallAlignment alignment;
   const auto theirs = positions_by_step(second);
+  std::vector<std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> unequal;
+  std::size_t equal = 0;
   for (const auto& [step, ours] : positions_by_step(first)) {
     const auto found = theirs.find(step);
     if (found == theirs.end()) continue;
-    if (found->second.size() != ours.size()) return std::nullopt;
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      if (!may_be_same(first[ours[i]], second[found->second[i]])) return std::nullopt;
-      alignment.pairs.emplace_back(ours[i], found->second[i]);
+    if (!std::ranges::equal(ours, found->second, [&](std::size_t i, std::size_t j) {
+          return may_be_same(first[i], second[j]);
+        })) {
+      unequal.emplace_back(ours, found->second);
+      continue;
     }
+    ++equal;
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      alignment.pairs.emplace_back(ours[i], found->second[i]);
   }
-  if (alignment.pairs.empty()) return std::nullopt;
-  std::sort(alignment.pairs.begin(), alignment.pairs.end());
+  if (equal == 0 || equal < unequal.size()) return std::nullopt;
   alignment.clock_distance = usual_distance(first, second, alignment.pairs);
+  for (const auto& [ours, others] : unequal) {
+    const CallAlignment step = align_by_clock(
+        calls_at(first, ours), calls_at(second, others, alignment.clock_distance), stop);
+    for (const auto& [i, j] : step.pairs) alignment.pairs.emplace_back(ours[i], others[j]);
+  }
+  std::sort(alignment.pairs.begin(), alignment.pairs.end());
   add_calls_without_number(TwoLists(first, second), alignment);
   return alignment;
 }
@@ -432,7 +493,7 @@ CallAlignment align_calls(const RankCalls& first, const RankCalls& second,
                           const std::stop_token& stop) {
   if (first.empty() || second.empty()) return {};
   if (has_numbers(first) && has_numbers(second)) return align_by_number(first, second, stop);
-  if (auto by_step = align_by_step(first, second)) return *std::move(by_step);
+  if (auto by_step = align_by_step(first, second, stop)) return *std::move(by_step);
   return align_by_order(first, second, stop);
 }
 

@@ -37,9 +37,10 @@ struct CallAlignment {
 };
 
 // Pairs calls by their numbers where both lists have any; else by the marked steps where the two
-// lists have the same calls in each step that both have; else by order: the recordings may begin
+// lists have the same calls in most steps that both have; else by order: the recordings may begin
 // some calls apart, and either may lack calls, which the kinds and sizes of the next ones and the
-// times of their ends tell. Calls of unequal kind, size or number are never paired. The time grows
+// times of their ends tell. Lists of the same calls are paired one by one unless the times speak
+// clearly against it. Calls of unequal kind, size or number are never paired. The time grows
 // with the calls, not with their square. Throws ReadingStopped if `stop` asks for it.
 CallAlignment align_calls(const RankCalls& first, const RankCalls& second,
                           const std::stop_token& stop = {});

@@ -42,10 +42,56 @@ DeviceStep step_of(Activities activities) {
   return step;
 }
 
+// True if several times are longer than the usual ones, at equal distances, and the device works in
+// them: marks of microbatches, say, of which each fourth has the optimizer. Those are no pauses.
+bool is_regular(const std::vector<DeviceStep>& steps, const std::vector<std::int64_t>& times,
+                double longest) {
+  constexpr double kMostly = 0.5;
+  std::vector<std::size_t> longer;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto time = static_cast<double>(times[i]);
+    if (time <= longest) continue;
+    if (static_cast<double>(steps[i].end - steps[i].begin) < kMostly * time) return false;
+    longer.push_back(i);
+  }
+  if (longer.size() < 2) return false;
+  for (std::size_t i = 1; i < longer.size(); ++i)
+    if (longer[i] - longer[i - 1] != longer[1] - longer[0]) return false;
+  return true;
+}
+
+// The lower one of two in the middle.
+std::int64_t lower_median(std::vector<std::int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// True for each time from a step to the next one that has a pause in it: steps between them that
+// were not recorded, by the numbers of the marks, or else another thing than a step, by its length.
+std::vector<bool> find_pauses(const std::vector<DeviceStep>& steps,
+                              const std::vector<std::int64_t>& times,
+                              const std::vector<std::int64_t>& numbers) {
+  std::vector<std::int64_t> differences, recorded;
+  for (std::size_t i = 0; i < times.size(); ++i) differences.push_back(numbers[i + 1] - numbers[i]);
+  const std::int64_t usual = lower_median(differences);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (differences[i] <= usual) recorded.push_back(times[i]);
+  const double longest = kPause * static_cast<double>(lower_median(recorded));
+  // Of two times none is the usual one.
+  const bool judges_times = recorded.size() > 2 && !is_regular(steps, times, longest);
+  std::vector<bool> pauses;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    pauses.push_back(differences[i] > usual ||
+                     (judges_times && static_cast<double>(times[i]) > longest));
+  return pauses;
+}
+
 // Ends each step where the next one begins, unless a pause lies between them. No next step ends the
 // last one, and its activities may end before or, where copies run ahead, after its time: it takes
 // the mean of the others. Alone it is at least as long as its mark.
-void end_steps(std::vector<DeviceStep>& steps, std::int64_t mark) {
+void end_steps(std::vector<DeviceStep>& steps, const std::vector<std::int64_t>& numbers,
+               std::int64_t mark) {
   if (steps.size() == 1) {
     steps.back().end = std::max(steps.back().end, steps.back().begin + mark);
     return;
@@ -53,21 +99,15 @@ void end_steps(std::vector<DeviceStep>& steps, std::int64_t mark) {
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i + 1 < steps.size(); ++i)
     times.push_back(std::max<std::int64_t>(0, steps[i + 1].begin - steps[i].begin));
-  std::vector<std::int64_t> sorted = times;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-  std::ranges::nth_element(sorted, middle);
-  // Of two times none is the usual one.
-  const auto is_usual = [&, longest = kPause * static_cast<double>(*middle)](std::int64_t time) {
-    return times.size() < 3 || static_cast<double>(time) <= longest;
-  };
+  const std::vector<bool> pauses = find_pauses(steps, times, numbers);
   std::int64_t all = 0, usual = 0;
-  for (const std::int64_t time : times) {
-    if (!is_usual(time)) continue;
-    all += time;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (pauses[i]) continue;
+    all += times[i];
     ++usual;
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const bool is_ended = i < times.size() && is_usual(times[i]);
+    const bool is_ended = i < times.size() && !pauses[i];
     steps[i].end = steps[i].begin + (is_ended ? times[i] : all / usual);
   }
 }
@@ -102,14 +142,21 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
     return {step_of(all)};
   }
   std::vector<DeviceStep> steps;
-  for (auto& [number, activities] : by_step) steps.push_back(step_of(std::move(activities)));
-  if (steps.size() > 1) steps.erase(steps.begin());
+  std::vector<std::int64_t> numbers;
+  for (auto& [step, activities] : by_step) {
+    steps.push_back(step_of(std::move(activities)));
+    numbers.push_back(trace.steps[static_cast<std::size_t>(step)].number);
+  }
+  if (steps.size() > 1) {
+    steps.erase(steps.begin());
+    numbers.erase(numbers.begin());
+  }
   auto last = std::prev(by_step.end());
   if (steps.size() > 1 && breaks_off(steps.back(), steps)) {
     steps.pop_back();
     --last;
   }
-  end_steps(steps, trace.steps[static_cast<std::size_t>(last->first)].duration);
+  end_steps(steps, numbers, trace.steps[static_cast<std::size_t>(last->first)].duration);
   return steps;
 }
 

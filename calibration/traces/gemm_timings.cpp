@@ -30,7 +30,8 @@ constexpr std::pair<std::string_view, Precision> kFormats[] = {
     {"nvjet_qq", Precision::Fp8},  {"e4m3", Precision::Fp8},      {"e5m2", Precision::Fp8},
     {"fp8", Precision::Fp8},       {"nvjet_ts", Precision::Bf16}, {"bf16", Precision::Bf16},
     {"nvjet_hs", Precision::Fp16}, {"f16f16", Precision::Fp16},   {"_f16_", Precision::Fp16},
-    {"fp16", Precision::Fp16},     {"hgemm", Precision::Fp16},    {"tf32", Precision::Tf32},
+    {"fp16", Precision::Fp16},     {"hgemm", Precision::Fp16},    {"h16816", Precision::Fp16},
+    {"h1688", Precision::Fp16},    {"h884", Precision::Fp16},     {"tf32", Precision::Tf32},
     {"s1688", Precision::Tf32},    {"f32f32", Precision::Fp32},   {"sgemm", Precision::Fp32}};
 
 // The format of a product's operands; `type` is empty where the trace does not state it.
@@ -38,7 +39,10 @@ std::optional<Precision> precision_of(const std::string& type, const std::string
   if (type == "c10::BFloat16") return Precision::Bf16;
   if (type == "c10::Half") return Precision::Fp16;
   if (type.starts_with("c10::Float8")) return Precision::Fp8;
-  const std::string name = lower_case(kernel);
+  std::string name = lower_case(kernel);
+  // Blackwell's name their architecture: "nvjet_sm100_tst_…".
+  if (const std::size_t at = name.find("nvjet_sm"); at != std::string::npos)
+    name.erase(at + 6, name.find('_', at + 6) + 1 - (at + 6));
   if (type.empty()) {
     for (const auto& [part, precision] : kFormats)
       if (name.find(part) != std::string::npos) return precision;

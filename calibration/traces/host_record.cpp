@@ -156,16 +156,40 @@ std::vector<TraceStep> ordered_steps(std::vector<TraceStep> steps) {
   return steps;
 }
 
+// Leaves marks out that lie within others of their process, as those of microbatches do in a step's.
+// Numbers that begin anew, as in each epoch, go on.
+std::vector<StepMark> outermost_marks(std::vector<StepMark> marks) {
+  const auto end_of = [](const StepMark& mark) { return mark.step.start + mark.step.duration; };
+  std::ranges::stable_sort(marks, {}, [](const StepMark& mark) {
+    return std::tuple(mark.process, mark.step.start, -mark.step.duration);
+  });
+  std::vector<StepMark> kept;
+  std::int64_t offset = 0;
+  for (StepMark& mark : marks) {
+    const bool is_first = kept.empty() || kept.back().process != mark.process;
+    if (!is_first && end_of(mark) <= end_of(kept.back())) continue;
+    if (is_first) {
+      offset = 0;
+    } else if (mark.step.number + offset <= kept.back().step.number &&
+               mark.step.start >= end_of(kept.back())) {
+      offset = kept.back().step.number + 1 - mark.step.number;
+    }
+    mark.step.number += offset;
+    kept.push_back(mark);
+  }
+  return kept;
+}
+
 // The steps of a recording, and those of each of its processes.
 class MarkedSteps {
  public:
   explicit MarkedSteps(const HostRecord& record) {
     std::vector<TraceStep> all;
     std::map<std::int64_t, std::vector<TraceStep>> by_process;
-    const std::vector<StepMark>& marks = !record.steps.empty()          ? record.steps
-                                         : !record.device_steps.empty() ? record.device_steps
-                                                                        : record.named_steps;
-    for (const StepMark& mark : marks) {
+    for (const StepMark& mark :
+         outermost_marks(!record.steps.empty()          ? record.steps
+                         : !record.device_steps.empty() ? record.device_steps
+                                                        : record.named_steps)) {
       all.push_back(mark.step);
       by_process[mark.process].push_back(mark.step);
     }

@@ -16,19 +16,21 @@ struct Family {
 // The first line that fits decides: attention kernels are built of CUTLASS too, and the names of
 // Triton kernels list the operators that were fused into them.
 constexpr Family kFamilies[] = {
-    // NCCL, RCCL, MSCCL, DeepEP, Transformer Engine's user buffers, and the all-reduces of
-    // PyTorch's symmetric memory, of vLLM and of TensorRT-LLM.
+    // NCCL, RCCL, MSCCL, DeepEP and its likes, Transformer Engine's user buffers, and those of
+    // PyTorch's symmetric memory, vLLM and TensorRT-LLM.
     {"nccl", KernelCategory::Collective},
     {"msccl", KernelCategory::Collective},
     {"deep_ep::", KernelCategory::Collective},
     {"ep::internode", KernelCategory::Collective},
     {"ep::intranode", KernelCategory::Collective},
+    {"mori::ep", KernelCategory::Collective},
+    {"moea2a", KernelCategory::Collective},
     {"nvshmem", KernelCategory::Collective},
     {"userbuffers_", KernelCategory::Collective},
     {"shotallreduce", KernelCategory::Collective},
     {"allreduce_fusion", KernelCategory::Collective},
     {"shot_all_reduce", KernelCategory::Collective},
-    {"multimem_all_reduce", KernelCategory::Collective},
+    {"multimem_", KernelCategory::Collective},
     {"cross_device_reduce", KernelCategory::Collective},
     // Copies that ROCm runs as kernels.
     {"__amd_rocclr_copy", KernelCategory::MemoryCopy},
@@ -117,6 +119,7 @@ constexpr Family kFamilies[] = {
     {"subtensorop", KernelCategory::Elementwise},
     {"adam", KernelCategory::Elementwise},
     {"cast_kernel", KernelCategory::Elementwise},
+    {"cast_mxfp8", KernelCategory::Elementwise},
     {"quantize", KernelCategory::Elementwise},
     {"quant_kernel", KernelCategory::Elementwise},
     {"^triton_", KernelCategory::Elementwise},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "calibration/traces/device_steps.hpp"
@@ -31,16 +32,21 @@ struct Stretch {
 };
 
 // Within a stretch each place equals the one a period later. The longest one wins, of equally long
-// ones that of the shortest period.
-Stretch longest_stretch(const std::vector<std::size_t>& names) {
+// ones that of the shortest period. Its period has `part`, if that is stated.
+Stretch longest_stretch(const std::vector<std::size_t>& names,
+                        const std::optional<std::size_t>& part) {
   Stretch best;
+  std::vector<std::size_t> parts_before(names.size() + 1);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    parts_before[i + 1] = parts_before[i] + std::size_t{names[i] == part};
   for (std::size_t period = kLeastAnchors; period * kLeastLayers <= names.size(); ++period) {
     std::size_t run = 0;
     for (std::size_t i = 0; i + period < names.size(); ++i) {
       run = names[i] == names[i + period] ? run + 1 : 0;
-      const std::size_t length = run + period;
-      if (run >= period * (kLeastLayers - 1) && length > best.length)
-        best = {i + 1 - run, period, length};
+      const std::size_t length = run + period, first = i + 1 - run;
+      if (run < period * (kLeastLayers - 1) || length <= best.length) continue;
+      if (!part || parts_before[first + period] > parts_before[first])
+        best = {first, period, length};
     }
   }
   return best;
@@ -156,6 +162,9 @@ struct Pass {
   std::vector<std::size_t> names;
   std::optional<std::size_t> attention;
   bool by_shape = false;
+  // Nothing but its first backward attention tells where the backward pass begins, which is after
+  // what may be recomputed of the last layers.
+  bool may_recompute = false;
 };
 
 bool is_message(const KernelCall& call) {
@@ -180,7 +189,10 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
     if (call.category != KernelCategory::Gemm && !is_attention) continue;
     const bool is_backward = call.main->backward || (is_attention && call.backward);
     const bool ends_forward = is_backward && pass.names.size() >= kLeastPass;
-    if (pass.names.size() == kMostAnchors || ends_forward) break;
+    if (pass.names.size() == kMostAnchors || ends_forward) {
+      pass.may_recompute = ends_forward && !call.main->backward;
+      break;
+    }
     const std::size_t name =
         numbers.try_emplace(name_of_anchor(trace, call), numbers.size()).first->second;
     pass.names.push_back(name);
@@ -205,7 +217,7 @@ Stretch forward_stretch(Pass& pass, Stretch stretch) {
   while (stretch.period > 0) {
     const std::vector<std::size_t> before(
         pass.names.begin(), pass.names.begin() + static_cast<std::ptrdiff_t>(stretch.first));
-    const Stretch earlier = longest_stretch(before);
+    const Stretch earlier = longest_stretch(before, pass.attention);
     if (earlier.period == 0) break;
     const std::size_t layers = stretch.length / stretch.period;
     const std::size_t earlier_layers = earlier.length / earlier.period;
@@ -223,10 +235,12 @@ Stretch forward_stretch(Pass& pass, Stretch stretch) {
 // Passes that repeat each other make a longer stretch than the layers within one. While most of a
 // period is a stretch of layers, the pass becomes this period.
 Stretch stretch_of_layers(Pass& pass) {
-  Stretch stretch = longest_stretch(pass.names);
+  // A loss that is computed in chunks repeats its products more often than the model its layers.
+  Stretch stretch = longest_stretch(pass.names, pass.attention);
+  if (stretch.period == 0) stretch = longest_stretch(pass.names, std::nullopt);
   while (stretch.period > 0) {
     const NamesOfLayer period = pattern_of(stretch, pass.names);
-    const Stretch inner = longest_stretch(period);
+    const Stretch inner = longest_stretch(period, pass.attention);
     if (2 * inner.length < stretch.period || !is_layer(pattern_of(inner, period), pass.attention))
       break;
     const auto begin = pass.anchors.begin() + static_cast<std::ptrdiff_t>(stretch.first);
@@ -236,6 +250,38 @@ Stretch stretch_of_layers(Pass& pass) {
     stretch = inner;
   }
   return forward_stretch(pass, stretch);
+}
+
+// True if names between layers are the head's, whose product comes in the forward pass and twice in
+// the backward one, and not those of a layer that lacks a part. Kernels of layers and of the head may
+// have one name.
+bool are_of_head(const NamesOfLayer& names, const NamesOfLayer& pattern, bool by_shape) {
+  constexpr std::ptrdiff_t kLeastOthers = 2;
+  constexpr std::size_t kProductsOfHead = 3;
+  const auto others = std::ranges::count_if(
+      names, [&](std::size_t name) { return std::ranges::find(pattern, name) == pattern.end(); });
+  return others >= kLeastOthers || (!by_shape && names.size() == kProductsOfHead);
+}
+
+// Ends a pass before layers that follow all others and the products of the head: the backward pass
+// recomputes them.
+void leave_out_recomputed(Pass& pass, const Stretch& stretch) {
+  if (!pass.may_recompute) return;
+  const NamesOfLayer pattern = pattern_of(stretch, pass.names);
+  const std::size_t whole = stretch.length / stretch.period * stretch.period;
+  const auto end_of_layers =
+      pass.names.begin() + static_cast<std::ptrdiff_t>(stretch.first + whole);
+  const auto again = std::search(end_of_layers, pass.names.end(), pattern.begin(), pattern.end());
+  if (again == pass.names.end() || !are_of_head({end_of_layers, again}, pattern, pass.by_shape))
+    return;
+  auto behind = again;
+  while (pass.names.end() - behind >= std::ssize(pattern) &&
+         std::equal(pattern.begin(), pattern.end(), behind))
+    behind += std::ssize(pattern);
+  if (std::search(behind, pass.names.end(), pattern.begin(), pattern.end()) != pass.names.end())
+    return;
+  pass.names.erase(again, pass.names.end());
+  pass.anchors.resize(pass.names.size());
 }
 
 void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stretch) {
@@ -256,6 +302,17 @@ void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stre
   structure.anchors = static_cast<std::int64_t>(stretch.period);
   structure.anchors_of_pass = static_cast<std::int64_t>(pass.names.size());
   structure.by_shape = pass.by_shape;
+}
+
+// True if the layers have half of a pass at least: of its attentions, if there are any.
+bool are_most_of(const Pass& pass, const Stretch& stretch, const LayerStructure& structure) {
+  const NamesOfLayer pattern = pattern_of(stretch, pass.names);
+  const auto in_pattern = pass.attention ? std::ranges::count(pattern, *pass.attention) : 0;
+  if (in_pattern == 0) return 2 * structure.anchors_of_layers >= structure.anchors_of_pass;
+  const auto lacking =
+      std::ranges::count(structure.incomplete, true, &IncompleteLayer::lacks_attention);
+  return 2 * in_pattern * (structure.layers - lacking) >=
+         std::ranges::count(pass.names, *pass.attention);
 }
 
 // Sets the means over the layers of the stretch. The last layer is left out because no other one
@@ -282,9 +339,10 @@ std::optional<LayerStructure> layer_structure(const Trace& trace) {
   const Stretch longest = stretch_of_layers(pass);
   if (longest.period == 0) return std::nullopt;
   const Stretch stretch = from_first_layer(longest, pass.names);
+  leave_out_recomputed(pass, stretch);
   LayerStructure structure;
   set_layers(structure, pass, stretch);
-  if (2 * structure.anchors_of_layers < structure.anchors_of_pass) return std::nullopt;
+  if (!are_most_of(pass, stretch, structure)) return std::nullopt;
   set_times(structure, pass, stretch, activities);
   set_shape(structure, pass.anchors, stretch);
   return structure;

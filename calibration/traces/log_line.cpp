@@ -12,7 +12,6 @@ namespace {
 enum class Logged : std::uint8_t {
   Step,
   Time,
-  StepRate,
   Loss,
   TokensPerGpu,
   Samples,
@@ -68,13 +67,10 @@ constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
                                {Logged::Mfu, "mfu"}};
 // Megatron Bridge states it in a line of its own before that of the iteration.
 constexpr Field kMegatronBridge[] = {{Logged::FlopRate, "gpu utilization:", 1e12}};
-// NeMo's progress bar and printer; `iteration_time` is Neuron's. The bar itself has the mean time
-// of its steps, as "41.36s/it" or "1.52it/s".
+// NeMo's progress bar and printer; `iteration_time` is Neuron's.
 constexpr Field kNemo[] = {{Logged::Step, "global_step"},
                            {Logged::Time, "train_step_timing in s"},
                            {Logged::Time, "iteration_time"},
-                           {Logged::Time, "s/it", 1.0, Side::Before},
-                           {Logged::StepRate, "it/s", 1.0, Side::Before},
                            {Logged::Loss, "reduced_train_loss"},
                            {Logged::TokensPerGpu, "tokens_per_sec_per_gpu"},
                            {Logged::GlobalBatch, "global_batch_size"},
@@ -259,9 +255,6 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
       case Logged::Time:
         if (value > 0.0) take(step.time, Seconds(value));
         break;
-      case Logged::StepRate:
-        if (value > 0.0) take(step.time, Seconds(1.0 / value));
-        break;
       case Logged::Loss:
         take(step.loss, value);
         break;
@@ -311,6 +304,42 @@ std::optional<DrawnBar> drawn_bar(std::string_view line) {
                   stated.find("e+") != std::string_view::npos};
 }
 
+// The seconds of "27:34" or "9:07:58", which a bar has used so far; none where there is no such text
+// behind a bracket.
+std::optional<double> elapsed_of_bar(std::string_view line) {
+  const std::size_t begin = line.find('[', line.find("%|"));
+  if (begin == std::string_view::npos) return std::nullopt;
+  std::string_view text = line.substr(begin + 1, line.find('<', begin) - begin - 1);
+  double seconds = 0.0;
+  while (!text.empty()) {
+    int part = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (error != std::errc() || part < 0) return std::nullopt;
+    seconds = 60.0 * seconds + part;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!text.empty() && text.front() != ':') return std::nullopt;
+    text.remove_prefix(std::min<std::size_t>(1, text.size()));
+  }
+  return seconds;
+}
+
+// The mean time of a bar's steps, as in "| 795/77225 [9:07:58<878:01:48, 41.36s/it" or, with a rate,
+// "1.52it/s". Lightning rounds rates to two decimals, so that those of long steps say less than the
+// elapsed time, which is in whole seconds. A bar that goes on in the middle of an epoch counts steps
+// that its time does not have.
+std::optional<Seconds> time_of_bar(std::string_view line, std::int64_t steps) {
+  constexpr double kRounding = 0.005;
+  if (const auto time = number_before(line, "s/it"); time && *time > 0.0) return Seconds(*time);
+  const std::optional<double> rate = number_before(line, "it/s"), elapsed = elapsed_of_bar(line);
+  if (!rate) return std::nullopt;
+  if (elapsed && *elapsed > 0.0 && steps > 0) {
+    const double mean = static_cast<double>(steps) / *elapsed;
+    const bool counts_its_steps = std::abs(mean - *rate) <= kRounding + mean / *elapsed;
+    if (counts_its_steps && *rate < kRounding * *elapsed) return Seconds(1.0 / mean);
+  }
+  return *rate > 0.0 ? std::optional(Seconds(1.0 / *rate)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<LogLine> read_log_line(std::string_view text) {
@@ -320,13 +349,16 @@ std::optional<LogLine> read_log_line(std::string_view text) {
         line.find(format.other_mark) == std::string::npos ||
         (!format.unlike.empty() && line.find(format.unlike) != std::string::npos))
       continue;
-    if (const std::optional<LoggedStep> step = read_step(format, line))
-      return LogLine{format.framework,
-                     format.numbered_by,
-                     *step,
-                     stamp_in(line),
-                     std::string(rank_label(line)),
-                     drawn_bar(line)};
+    std::optional<LoggedStep> step = read_step(format, line);
+    if (!step) continue;
+    const std::optional<DrawnBar> bar = drawn_bar(line);
+    if (bar && !step->time) step->time = time_of_bar(line, bar->step);
+    return LogLine{format.framework,
+                   format.numbered_by,
+                   *step,
+                   stamp_in(line),
+                   std::string(rank_label(line)),
+                   bar};
   }
   return std::nullopt;
 }

@@ -369,6 +369,21 @@ class Assignment {
   OpAssignment result_;
 };
 
+// Attentions tell it, which libraries launch once each, or else products.
+std::int64_t repetitions_without_shapes(const std::vector<KernelCall>& calls,
+                                        const std::vector<PlannedOp>& ops, bool forward_only) {
+  for (const auto& [kind, category] : {std::pair(OpKind::Attention, KernelCategory::Attention),
+                                       {OpKind::Gemm, KernelCategory::Gemm}}) {
+    const auto planned = std::ranges::count_if(ops, [&](const PlannedOp& each) {
+      return each.kind == kind && is_recorded(each, forward_only);
+    });
+    const auto called = std::ranges::count(calls, category, &KernelCall::category);
+    if (planned > 0 && called > 0)
+      return std::max<std::int64_t>(1, (2 * called + planned) / (2 * planned));
+  }
+  return 1;
+}
+
 }  // namespace
 
 bool is_recorded(const PlannedOp& op, bool forward_only) {
@@ -387,7 +402,7 @@ std::int64_t repetitions_in(const std::vector<KernelCall>& calls, const std::vec
   std::vector<double> ratios;
   for (const auto& [sizes, count] : counts)
     if (count.first > 0 && count.second > 0) ratios.push_back(count.second / count.first);
-  if (ratios.empty()) return 1;
+  if (ratios.empty()) return repetitions_without_shapes(calls, ops, forward_only);
   std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2),
                    ratios.end());
   return std::max<std::int64_t>(1, std::llround(ratios[ratios.size() / 2]));

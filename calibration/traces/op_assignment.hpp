@@ -19,7 +19,8 @@ namespace shardwright::calibration {
 // False of ops that a recording of the forward pass alone cannot have.
 bool is_recorded(const PlannedOp& op, bool forward_only);
 
-// How often the program's products occur in calls of an unmarked recording: the median over sizes.
+// How often the program's products occur in calls of an unmarked recording: the median over sizes,
+// or where the recording has no shapes the ratio of the numbers of attentions, or of products.
 std::int64_t repetitions_in(const std::vector<KernelCall>& calls, const std::vector<PlannedOp>& ops,
                             bool forward_only);
 

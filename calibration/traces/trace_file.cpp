@@ -67,13 +67,15 @@ class TemporaryDatabase {
   std::string path_;
 };
 
-// The first bytes of a source, and a source that has them again.
+// The first bytes of a source, and a source that has them again. A byte-order mark, which Excel
+// writes before a table, is left out of both.
 std::pair<std::string, ByteSource> with_head(ByteSource bytes, std::size_t length) {
   std::string head(length, '\0');
   std::size_t known = 0;
   for (std::size_t read = 1; read > 0 && known < length; known += read)
     read = bytes(head.data() + known, length - known);
   head.resize(known);
+  if (head.starts_with("\xef\xbb\xbf")) head.erase(0, 3);
   const ByteSource again = [head, at = std::size_t{0}, bytes](char* to, std::size_t most) mutable {
     if (at == head.size()) return bytes(to, most);
     const std::size_t count = std::min(most, head.size() - at);
@@ -103,7 +105,6 @@ Trace read_compressed_database(const ByteSource& bytes, const std::string& file,
 // An object with a key in double quotes, or an array of objects: logs may begin with a bracket or
 // with a dictionary of Python, too.
 bool begins_as_json(std::string_view head) {
-  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const auto next_mark = [&head] {
     const std::size_t at = std::min(head.find_first_not_of(" \t\r\n"), head.size());
     head.remove_prefix(at);

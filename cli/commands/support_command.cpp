@@ -191,10 +191,11 @@ ordered_json support_json(const Scenario& scenario, const validation::ValidatedG
 
 void add_validation(Page& page, const Scenario& scenario,
                     const validation::ValidatedGround& ground) {
-  page.heading("Validated");
   if (ground.kinds().empty()) {
+    page.heading("Not validated");
     page.paragraph(fmt::format("There is no published run of {}.", ground.what()));
   } else {
+    page.heading("Validated");
     page.paragraph(
         fmt::format("Published runs of {}. Plans of these kinds are inside validated ground, on up "
                     "to four times as many accelerators "

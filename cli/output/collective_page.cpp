@@ -165,11 +165,18 @@ void say_what_the_host_timed(Page& page,
 
 void say_what_is_left_out(Page& page, const std::vector<calibration::InspectorProcess>& processes) {
   std::map<std::string, std::int64_t> calls;
-  for (const calibration::InspectorProcess& process : processes)
+  std::int64_t unreadable_lines = 0;
+  for (const calibration::InspectorProcess& process : processes) {
     for (const auto& [kind, count] : process.left_out) calls[kind] += count;
+    unreadable_lines += process.unreadable_lines;
+  }
   for (const auto& [kind, count] : calls)
     page.paragraph(fmt::format("{} of kind {} {} left out.", format_plural(count, "call"),
                                printable(kind), count == 1 ? "is" : "are"));
+  if (unreadable_lines > 0)
+    page.warning(
+        fmt::format("{} that {} no JSON {} left out.", format_plural(unreadable_lines, "line"),
+                    unreadable_lines == 1 ? "is" : "are", unreadable_lines == 1 ? "is" : "are"));
 }
 
 }  // namespace

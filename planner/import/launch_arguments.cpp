@@ -16,8 +16,9 @@ constexpr std::string_view kLogBegin = " arguments -----", kLogEnd = " end of ar
 
 // Switches that turn something off (megatron/training/arguments.py at commit 000c4ac24f61 of
 // https://github.com/NVIDIA/Megatron-LM), and what they turn off.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOffSwitches = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOffSwitches = {{
     {"disable_bias_linear", "add_bias_linear"},
+    {"disable_moe_token_dropping", "moe_token_dropping"},
     {"no_overlap_p2p_communication", "overlap_p2p_comm"},
     {"no_gradient_accumulation_fusion", "gradient_accumulation_fusion"},
     {"no_bias_gelu_fusion", "bias_gelu_fusion"},
@@ -28,12 +29,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOffSwitc
     {"no_position_embedding", "add_position_embedding"},
 }};
 
-// Arguments with another name in the namespace.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOtherNames = {{
+// Arguments with another name in the namespace, and those of Megatron-DeepSpeed that Megatron-LM
+// has under another name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherNames = {{
     {"activations_checkpoint_num_layers", "recompute_num_layers"},
     {"checkpoint_num_layers", "recompute_num_layers"},
     {"layernorm_epsilon", "norm_epsilon"},
     {"model_parallel_size", "tensor_model_parallel_size"},
+    {"moe_expert_parallel_size", "expert_model_parallel_size"},
+    {"pipe_parallel_size", "pipeline_model_parallel_size"},
+    {"rope_theta", "rotary_base"},
+    {"rotary_position_embeddings_theta", "rotary_base"},
     {"use_custom_fsdp", "use_megatron_fsdp"},
 }};
 

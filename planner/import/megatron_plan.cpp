@@ -80,7 +80,9 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
                   ProblemList& problems) {
   plan.tp = settings.count("tensor_model_parallel_size", 1);
   plan.pp = settings.count("pipeline_model_parallel_size", 1);
-  plan.cp = settings.count("context_parallel_size", 1);
+  // Megatron-DeepSpeed's sequence parallelism is DeepSpeed-Ulysses.
+  const std::int64_t ulysses = settings.count("ds_sequence_parallel_size", 1);
+  plan.cp = ulysses > 1 ? ulysses : settings.count("context_parallel_size", 1);
   std::int64_t of_model = 1;
   for (const auto& [name, degree] : {std::pair("tensor_model_parallel_size", &plan.tp),
                                      {"pipeline_model_parallel_size", &plan.pp},
@@ -101,9 +103,9 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
     plan.dp = *ranks / of_model;
   }
   const std::string sends = settings.text("cp_comm_type");
-  plan.context_parallel = sends == "all_gather" ? ContextParallelKind::AllGather
-                          : sends == "a2a"      ? ContextParallelKind::Ulysses
-                                                : ContextParallelKind::Ring;
+  plan.context_parallel = sends == "all_gather"           ? ContextParallelKind::AllGather
+                          : sends == "a2a" || ulysses > 1 ? ContextParallelKind::Ulysses
+                                                          : ContextParallelKind::Ring;
   if (!sends.empty() && sends != "p2p" && sends != "all_gather" && sends != "a2a")
     settings.refuse("cp_comm_type", "p2p, all_gather or a2a");
   if (settings.is_on("use_tp_pp_dp_mapping"))
@@ -112,7 +114,10 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
 
 void read_experts_of_plan(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
   const std::int64_t ep = settings.count("expert_model_parallel_size", 1);
-  const std::int64_t expert_tp = settings.count("expert_tensor_parallel_size", plan.tp);
+  const bool splits_experts =
+      !settings.is_on("deepspeed") || settings.is_on("enable_expert_tensor_parallelism");
+  const std::int64_t expert_tp =
+      settings.count("expert_tensor_parallel_size", splits_experts ? plan.tp : 1);
   if (!model.moe) return;
   plan.ep = ep;
   plan.expert_tp = expert_tp;
@@ -131,6 +136,21 @@ LayerCounts layers_of_stages(const ModelSpec& model, std::int64_t stages,
   if (first) layers.insert(layers.begin(), *first);
   if (last) layers.push_back(*last);
   return layers;
+}
+
+// Each stage divides its layers among its chunks, of which the pipeline visits the first one of each
+// stage, then the second one (get_num_layers_to_build in megatron/core/transformer/
+// transformer_block.py). Empty if a stage cannot divide them.
+LayerCounts chunks_of_stages(const LayerCounts& stages, std::int64_t vpp) {
+  LayerCounts chunks;
+  if (stages.size() * static_cast<std::size_t>(vpp) > kMostChunks) return {};
+  for (std::int64_t turn = 0; turn < vpp; ++turn) {
+    for (const std::int64_t layers : stages) {
+      if (layers % vpp != 0) return {};
+      chunks.push_back(layers / vpp);
+    }
+  }
+  return chunks;
 }
 
 // A split is stated only where the even one differs.
@@ -164,10 +184,17 @@ LayerCounts stated_chunks(MegatronSettings& settings, const ModelSpec& model, Pl
   const auto first = settings.count("decoder_first_pipeline_num_layers");
   const auto last = settings.count("decoder_last_pipeline_num_layers");
   if (chunks.empty() && layout.empty()) {
-    if ((first || last) && plan.vpp == 1) return layers_of_stages(model, plan.pp, first, last);
+    if (static_cast<std::size_t>(std::max(plan.pp, plan.vpp)) > kMostChunks) return {};
+    if (first || last) {
+      chunks = chunks_of_stages(layers_of_stages(model, plan.pp, first, last), plan.vpp);
+      if (chunks.empty())
+        settings.refuse_value(
+            first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
+            fmt::format("layers of each stage that its {} chunks divide", format_count(plan.vpp)));
+      return chunks;
+    }
     // Megatron-LM refuses such launches; Megatron-DeepSpeed divides the layers in its own way.
-    const bool divides = first || last || settings.is_on("deepspeed");
-    if (!divides && units_of_pipeline(model, plan) % plan.chunks() != 0)
+    if (!settings.is_on("deepspeed") && units_of_pipeline(model, plan) % plan.chunks() != 0)
       settings.refuse_value("pipeline_model_parallel_size",
                             fmt::format("stages and chunks that divide the {} layers",
                                         units_of_pipeline(model, plan)));
@@ -202,8 +229,13 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
     plan.vpp = 1;
     return;
   }
-  if (each > 0)
-    plan.vpp = std::max<std::int64_t>(1, units_of_pipeline(model, plan) / (each * plan.pp));
+  if (each > 0) {
+    const std::int64_t of_stage = units_of_pipeline(model, plan) / plan.pp;
+    plan.vpp = std::max<std::int64_t>(1, of_stage / each);
+    if (of_stage % each != 0)
+      settings.refuse_value("num_layers_per_virtual_pipeline_stage",
+                            "layers of a chunk that divide those of a stage");
+  }
   const LayerCounts chunks = stated_chunks(settings, model, plan);
   plan.schedule = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
   if (!chunks.empty()) state_split(model, chunks, plan);

@@ -65,6 +65,8 @@ void read_attention(MegatronSettings& settings, ModelSpec& model) {
   attention.head_dim = settings.count("kv_channels", model.hidden / attention.heads);
   const std::int64_t groups = settings.count("num_query_groups", 1);
   attention.kv_heads = settings.is_on("group_query_attention") ? groups : attention.heads;
+  // Megatron-DeepSpeed's.
+  attention.kv_heads = settings.count("num_key_value_heads", attention.kv_heads);
   const bool is_latent = settings.is_on("multi_latent_attention");
   if (is_latent) read_latent(settings, attention);
   // Those of latent attention are in its bottlenecks, which always have them.
@@ -73,8 +75,9 @@ void read_attention(MegatronSettings& settings, ModelSpec& model) {
   attention.sinks = softmax == "learnable";
   if (!softmax.empty() && !attention.sinks && softmax != "vanilla" && softmax != "off-by-one")
     settings.refuse("softmax_type", "vanilla, off-by-one or learnable");
-  // "127,0": the tokens before a query, and behind it.
-  const std::string window = settings.text("window_size");
+  // "127,0" or "(127,0)": the tokens before a query, and behind it.
+  std::string window = settings.text("window_size");
+  if (window.starts_with('(')) window.erase(0, 1);
   if (!window.empty()) {
     const std::size_t digits = window.find_first_not_of("0123456789");
     attention.sliding_window =
@@ -135,9 +138,11 @@ void read_positions(MegatronSettings& settings, ModelSpec& model) {
 }
 
 void read_norms(MegatronSettings& settings, ModelSpec& model) {
+  // Megatron-DeepSpeed writes both in lower case.
   const std::string kind = settings.text("normalization");
-  model.norm = kind == "RMSNorm" ? NormKind::RmsNorm : NormKind::LayerNorm;
-  if (!kind.empty() && kind != "RMSNorm" && kind != "LayerNorm")
+  const bool is_rms = kind == "RMSNorm" || kind == "rmsnorm";
+  model.norm = is_rms ? NormKind::RmsNorm : NormKind::LayerNorm;
+  if (!kind.empty() && !is_rms && kind != "LayerNorm" && kind != "layernorm")
     settings.refuse("normalization", "LayerNorm or RMSNorm");
   model.norm_bias = model.norm == NormKind::LayerNorm;
   model.norm_epsilon = settings.real("norm_epsilon", 1e-5);
@@ -173,8 +178,26 @@ void read_sparse_layers(MegatronSettings& settings, ModelSpec& model) {
   settings.refuse("moe_layer_freq", "dense layers first, then each nth layer with experts");
 }
 
+// Megatron-DeepSpeed's arguments: one expert means none, each second layer has experts, and tokens
+// beyond an expert's even part are dropped (megatron/arguments.py and model/transformer.py at
+// commit 207b2d5aad1e of https://github.com/deepspeedai/Megatron-DeepSpeed).
+void read_deepspeed_experts(MegatronSettings& settings, ModelSpec& model, std::int64_t experts) {
+  if (experts <= 1) return;
+  MoeSpec& moe = model.moe.emplace();
+  moe.experts = experts;
+  moe.top_k = settings.count("topk", 1);
+  moe.layer_interval = std::max<std::int64_t>(1, settings.count("expert_interval", 2));
+  moe.expert_ffn = model.mlp.ffn_hidden;
+  const double capacity = settings.real("moe_train_capacity_factor", 1.0);
+  moe.capacity_factor = settings.is_on("moe_token_dropping", true) ? capacity : 0.0;
+  const std::string kind = settings.text("mlp_type");
+  if (!kind.empty() && kind != "standard")
+    settings.refuse_value("mlp_type", "standard: no dense block beside the experts");
+}
+
 void read_experts(MegatronSettings& settings, ModelSpec& model) {
   const std::int64_t experts = settings.count("num_experts", 0);
+  if (settings.is_on("deepspeed")) return read_deepspeed_experts(settings, model, experts);
   if (experts == 0) return;
   MoeSpec& moe = model.moe.emplace();
   moe.experts = experts;

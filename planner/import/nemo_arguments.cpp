@@ -183,13 +183,18 @@ class NemoConfig {
   bool has_model() const { return model_.IsDefined() && model_.IsMap(); }
 
   // Empty where there is nothing, null or a reference to nothing.
-  std::string text(std::string_view path) const {
-    return text_of(
-        path.starts_with("model.") ? path_from(model_, path.substr(6)) : path_from(root_, path),
-        path);
+  std::string text(std::string_view path) const { return text_of(node_at(path), path); }
+
+  bool has(std::string_view path) const {
+    const YAML::Node node = node_at(path);
+    return node.IsDefined() && !node.IsNull();
   }
 
  private:
+  YAML::Node node_at(std::string_view path) const {
+    return path.starts_with("model.") ? path_from(model_, path.substr(6)) : path_from(root_, path);
+  }
+
   // An undefined node where the path leads nowhere.
   static YAML::Node path_from(const YAML::Node& start, std::string_view path) {
     YAML::Node at;
@@ -269,9 +274,13 @@ void read_names_of_kinds(const NemoConfig& config, Values& values) {
 }
 
 void read_number_formats(const NemoConfig& config, Values& values) {
-  // "bf16-mixed", "16", and recipes: "bf16_with_fp8_current_scaling_mixed".
-  for (const char* place : {"trainer.precision", "mixed_precision"}) {
+  // "bf16-mixed", "16", and recipes: "bf16_with_fp8_current_scaling_mixed". NeMo 1 writes that of the
+  // trainer into the model, which it saves without the trainer.
+  const bool is_stated = values.contains("bf16") || values.contains("fp16") ||
+                         !config.text("trainer.precision").empty();
+  for (const char* place : {"trainer.precision", "mixed_precision", "model.precision"}) {
     const std::string recipe = config.text(place);
+    if (is_stated && place == std::string_view("model.precision")) continue;
     const auto says = [&](const char* word) { return recipe.find(word) != std::string::npos; };
     if (says("bf16")) values["bf16"] = "True";
     if (says("fp16") || recipe == "16" || recipe == "16-mixed") values["fp16"] = "True";
@@ -284,6 +293,13 @@ void read_number_formats(const NemoConfig& config, Values& values) {
 }
 
 void read_states_of_optimizer(const NemoConfig& config, Values& values) {
+  // Sharding by PyTorch's FSDP, in NeMo 1.
+  if (config.text("model.fsdp") == "True") {
+    values["use_megatron_fsdp"] = "True";
+    values["data_parallel_sharding_strategy"] =
+        config.text("model.fsdp_sharding_strategy") == "grad" ? "optim_grads"
+                                                              : "optim_grads_params";
+  }
   const std::string name = config.text("model.optim.name");
   if (name == "distributed_fused_adam" || name == "mcore_distributed_optim")
     values["use_distributed_optimizer"] = "True";
@@ -315,12 +331,25 @@ std::string found_processes(const NemoConfig& config) {
   return found;
 }
 
-// Griffin's recurrence, which no argument describes.
-void check_layers(const NemoConfig& config, const std::string& source) {
-  const std::string value = config.text("model.activations_checkpoint_recurrent");
-  if (!value.empty())
-    throw InputError(source, {{"model.activations_checkpoint_recurrent", value,
-                               "a model of attention, or with layers of Mamba-2"}});
+// Griffin's recurrence, encoders of images, adapters and shards within groups, which no argument
+// describes.
+void refuse_other_jobs(const NemoConfig& config, const std::string& source) {
+  const auto refuse = [&](const std::string& place, const std::string& expected) {
+    const std::string value = config.text(place);
+    throw InputError(source, {{place, value.empty() ? "a mapping" : value, expected}});
+  };
+  if (!config.text("model.activations_checkpoint_recurrent").empty())
+    refuse("model.activations_checkpoint_recurrent",
+           "a model of attention, or with layers of Mamba-2");
+  for (const char* place : {"model.mm_cfg.vision_encoder", "model.vision_config"})
+    if (config.has(place)) refuse(place, "none: a model of text alone");
+  for (const char* place :
+       {"peft._target_", "peft.dim", "peft.peft_scheme", "model.peft.peft_scheme"})
+    if (!config.text(place).empty())
+      refuse(place, "a job that trains all weights: the plan states adapters (lora)");
+  const std::string strategy = config.text("model.fsdp_sharding_strategy");
+  if (config.text("model.fsdp") == "True" && strategy == "hybrid")
+    refuse("model.fsdp_sharding_strategy", "full or grad");
 }
 
 LaunchArguments arguments_of(const NemoConfig& config) {
@@ -351,7 +380,7 @@ std::optional<LaunchArguments> find_nemo_arguments(std::string_view text,
   try {
     const NemoConfig config(YAML::Load(std::string(text)));
     if (!config.has_model()) return std::nullopt;
-    check_layers(config, source);
+    refuse_other_jobs(config, source);
     LaunchArguments launch = arguments_of(config);
     launch.source = source;
     return launch;

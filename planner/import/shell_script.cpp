@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "planner/import/shell_arithmetic.hpp"
 #include "planner/import/shell_conditions.hpp"
+#include "planner/import/shell_functions.hpp"
 #include "planner/import/shell_words.hpp"
 
 namespace shardwright::planner {
@@ -22,15 +23,29 @@ constexpr int kDeepest = 64;
 class ShellReader {
  public:
   ShellReader(std::string_view text, const std::string& source, ShellVariables& variables,
-              ShellScript& script)
-      : text_(text), source_(source), variables_(variables), script_(script) {}
+              ShellFunctions& functions, ShellScript& script)
+      : text_(text),
+        source_(source),
+        variables_(variables),
+        functions_(functions),
+        script_(script) {}
 
   void read(std::vector<ShellCommand>& commands) {
     while (at_ < text_.size()) {
+      skip_arithmetic();
       ShellCommand command = read_command();
       if (!command.empty() && !blocks_.skips()) follow(std::move(command), commands);
       if (at_ < text_.size()) ++at_;
     }
+  }
+
+  // Those that nothing calls count behind all other commands: others may call them.
+  void read_uncalled(std::vector<ShellCommand>& commands) {
+    const bool before = variables_.set_in_function(true);
+    const auto functions = functions_.by_name;
+    for (const auto& [name, function] : functions)
+      if (!function.is_called) read_as_script(function.body, {}, commands, function.line);
+    variables_.set_in_function(before);
   }
 
  private:
@@ -61,6 +76,28 @@ class ShellReader {
         return;
       }
     }
+  }
+
+  // "((TP *= 2))" changes a variable in a way that is not followed.
+  void skip_arithmetic() {
+    const std::size_t begin = at_, end = text_.find("))", at_);
+    if (peek() != '(' || peek(1) != '(' || end == std::string_view::npos) return;
+    const std::string_view inner = text_.substr(begin + 2, end - begin - 2);
+    std::size_t name = 0;
+    while (name < inner.size() && !is_shell_name_start(inner[name])) ++name;
+    std::size_t behind = name;
+    while (behind < inner.size() && is_shell_name_part(inner[behind])) ++behind;
+    at_ = end + 2;
+    const std::string_view rest = inner.substr(behind);
+    const std::size_t equals = rest.find('=');
+    const bool assigns = equals != std::string_view::npos &&
+                         !rest.substr(equals).starts_with("==") &&
+                         rest.find_first_of("<>!=") >= equals;
+    const bool counts =
+        inner.find("++") != std::string_view::npos || inner.find("--") != std::string_view::npos;
+    if ((assigns || counts) && !blocks_.skips())
+      variables_.set_unknown(std::string(inner.substr(name, behind - name)),
+                             beginning(begin) + ", which is not followed");
   }
 
   ShellCommand read_command() {
@@ -97,9 +134,11 @@ class ShellReader {
   }
 
   void follow(ShellCommand command, std::vector<ShellCommand>& commands) {
+    if (take_function(command) || call_function(command, commands)) return;
     const std::string& name = command.front();
-    if (name == "function" || (peek() == '(' && peek(1) == ')')) variables_.set_in_function(true);
-    if (name == "}") variables_.set_in_function(false);
+    if (name == "unset")
+      for (auto each = command.begin() + 1; each != command.end(); ++each)
+        variables_.set(*each, {});
     // Nobody knows how often a loop shifts.
     const bool shifts_one = command.size() == 1 && !blocks_.is_in_doubt();
     if (name == "shift") shifts_one ? variables_.shift() : variables_.forget_parameters();
@@ -110,6 +149,40 @@ class ShellReader {
       return;
     read_inner_script(command, commands);
     commands.push_back(std::move(command));
+  }
+
+  // "NAME() {" or "function NAME {", which goes on behind its body.
+  bool take_function(const ShellCommand& command) {
+    const bool has_word = command.front() == "function" && command.size() > 1;
+    if (!has_word && (command.size() != 1 || peek() != '(' || peek(1) != ')')) return false;
+    std::size_t begin = at_;
+    if (command.back() != "{") {
+      begin = text_.find_first_not_of("() \t\r\n", at_);
+      if (begin == std::string_view::npos || text_[begin++] != '{') return false;
+    }
+    const std::size_t end = end_of_body(text_, begin);
+    if (end == std::string_view::npos) return false;
+    functions_.by_name[command[has_word ? 1 : 0]] = {std::string(text_.substr(begin, end - begin)),
+                                                     line_of(begin)};
+    at_ = end;
+    return true;
+  }
+
+  bool call_function(const ShellCommand& command, std::vector<ShellCommand>& commands) {
+    const auto found = functions_.by_name.find(command.front());
+    if (found == functions_.by_name.end() || functions_.calls == ShellFunctions::kMostCalls)
+      return false;
+    ++functions_.calls;
+    found->second.is_called = true;
+    const ShellFunction function = found->second;
+    const std::vector<std::string> values(command.begin() + 1, command.end());
+    const bool is_known = unknown_.empty();
+    const bool was_in_function = variables_.set_in_function(!is_known);
+    const auto parameters = variables_.replace_parameters(is_known ? &values : nullptr);
+    read_as_script(function.body, {}, commands, function.line);
+    variables_.restore_parameters(parameters);
+    variables_.set_in_function(was_in_function);
+    return true;
   }
 
   // The first turn of a loop stands for all.
@@ -137,12 +210,15 @@ class ShellReader {
 
   // The commands of a text, each behind the words of `launcher`. False where it is no script.
   bool read_as_script(const std::string& text, const ShellCommand& launcher,
-                      std::vector<ShellCommand>& commands) {
-    constexpr int kDeepestShell = 4;
+                      std::vector<ShellCommand>& commands, std::int64_t first_line = 1) {
+    constexpr int kDeepestShell = 8;
     if (depth_ >= kDeepestShell) return false;
-    ShellReader inner(text, source_, variables_, script_);
+    ShellReader inner(text, source_, variables_, functions_, script_);
     inner.depth_ = depth_ + 1;
     inner.expanded_ = expanded_;
+    inner.first_line_ = first_line;
+    inner.doubtful_ = doubtful_;
+    inner.is_called_in_doubt_ = is_in_doubt();
     std::vector<ShellCommand> inner_commands;
     bool is_script = true;
     try {
@@ -151,6 +227,7 @@ class ShellReader {
       is_script = false;
     }
     expanded_ = inner.expanded_;
+    doubtful_ = std::move(inner.doubtful_);
     for (const ShellCommand& each : inner_commands) {
       ShellCommand& whole = commands.emplace_back(launcher);
       whole.insert(whole.end(), each.begin(), each.end());
@@ -158,11 +235,15 @@ class ShellReader {
     return is_script;
   }
 
+  bool is_in_doubt() const {
+    return is_called_in_doubt_ || blocks_.is_in_doubt() || follows_outcome_;
+  }
+
   // Remembers an assignment that ends here and began at `begin`, until another one is sure to
   // follow it.
   void note_condition(const std::string& name, std::size_t begin, const std::string& before) {
     doubtful_.erase(name);
-    if (!blocks_.is_in_doubt() && !follows_outcome_) return;
+    if (!is_in_doubt()) return;
     constexpr std::size_t kLongest = 60;
     const std::string_view text = text_.substr(begin, at_ - begin);
     doubtful_[name] = {line_of(begin), shortened_text(text, std::min(text.find('\n'), kLongest)),
@@ -205,7 +286,7 @@ class ShellReader {
       variables_.set_unknown(name, unknown);
     else
       variables_.set(name, std::move(value));
-    if (!appends || blocks_.is_in_doubt() || follows_outcome_) note_condition(name, begin, before);
+    if (!appends || is_in_doubt()) note_condition(name, begin, before);
     return true;
   }
 
@@ -397,7 +478,7 @@ class ShellReader {
 
   std::vector<std::string> words_of(std::string_view text) {
     if (depth_ >= kDeepest) refuse("variables within variables", "fewer of them");
-    ShellReader inner(text, source_, variables_, script_);
+    ShellReader inner(text, source_, variables_, functions_, script_);
     inner.depth_ = depth_ + 1;
     ShellWords words;
     while (inner.at_ < text.size()) {
@@ -450,21 +531,24 @@ class ShellReader {
   }
 
   std::int64_t line_of(std::size_t at) const {
-    return 1 + std::count(text_.begin(),
-                          text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())),
-                          '\n');
+    const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size()));
+    return first_line_ + std::count(text_.begin(), end, '\n');
   }
 
   std::string_view text_;
   const std::string& source_;
   ShellVariables& variables_;
+  ShellFunctions& functions_;
   ShellScript& script_;
+  // The line of the script in which the text begins.
+  std::int64_t first_line_ = 1;
   std::size_t at_ = 0;
   std::size_t expanded_ = 0;
   int depth_ = 0;
   ShellBlocks blocks_;
   // True for a command behind && or ||.
   bool follows_outcome_ = false;
+  bool is_called_in_doubt_ = false;
   // Why something in a command or a value is not known; "" if all is.
   std::string unknown_;
   // Variables whose value a condition decides about.
@@ -477,13 +561,16 @@ ShellScript read_shell_script(std::string_view text, const std::string& source,
                               const ScriptParameters& parameters) {
   ShellScript script;
   ShellVariables variables(parameters);
-  ShellReader(text, source, variables, script).read(script.commands);
+  ShellFunctions functions;
+  ShellReader reader(text, source, variables, functions, script);
+  reader.read(script.commands);
+  reader.read_uncalled(script.commands);
   const std::vector<std::string> comments = script.comments;
   const std::set<std::string> unset = script.unset, taken_as_unset = script.taken_as_unset;
   const auto conditional = script.conditional;
   for (const std::string& comment : comments) {
     try {
-      ShellReader(comment, source, variables, script).read(script.commented_commands);
+      ShellReader(comment, source, variables, functions, script).read(script.commented_commands);
     } catch (const InputError&) {  // Most comments are prose.
     }
   }

@@ -72,6 +72,20 @@ void ShellVariables::forget_parameters() {
     each = is_parameter(each->first) ? values_.erase(each) : std::next(each);
 }
 
+ShellVariables::Values ShellVariables::replace_parameters(const std::vector<std::string>* values) {
+  Values before;
+  for (const auto& [name, items] : values_)
+    if (is_parameter(name)) before.emplace(name, items);
+  forget_parameters();
+  if (values != nullptr) set_parameters(*values);
+  return before;
+}
+
+void ShellVariables::restore_parameters(const Values& parameters) {
+  forget_parameters();
+  values_.insert(parameters.begin(), parameters.end());
+}
+
 void ShellVariables::set_parameters(const std::vector<std::string>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) values_[std::to_string(i + 1)] = {values[i]};
   values_["@"] = values_["*"] = values;

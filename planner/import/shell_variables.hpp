@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardwright::planner {
@@ -18,6 +19,8 @@ struct ScriptParameters {
 
 class ShellVariables {
  public:
+  using Values = std::map<std::string, std::vector<std::string>>;
+
   explicit ShellVariables(const ScriptParameters& parameters);
 
   // None of a name without a value; the items of a list otherwise.
@@ -38,13 +41,17 @@ class ShellVariables {
   void shift();
   // From here on nobody knows the positional parameters.
   void forget_parameters();
-  // Functions have positional parameters of their own.
-  void set_in_function(bool in_function) { in_function_ = in_function; }
+  // The positional parameters, instead of which those of a called function count until they are
+  // restored. Nobody knows these if `values` is null.
+  Values replace_parameters(const std::vector<std::string>* values);
+  void restore_parameters(const Values& parameters);
+  // In a function whose call is not known nobody knows the positional parameters.
+  bool set_in_function(bool in_function) { return std::exchange(in_function_, in_function); }
 
  private:
   void set_parameters(const std::vector<std::string>& values);
 
-  std::map<std::string, std::vector<std::string>> values_;
+  Values values_;
   std::map<std::string, std::string> causes_;
   std::string stated_by_;
   bool in_function_ = false;

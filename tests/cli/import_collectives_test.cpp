@@ -97,6 +97,17 @@ TEST(ImportCollectives, CountsLastArrivalsAmongAllMatchedCalls) {
   EXPECT_THAT(result.output, HasSubstr("It arrives last at 10 of its 20 matched collectives."));
 }
 
+// A job that was killed leaves half a line.
+TEST(ImportCollectives, CountsTheLinesOfNcclInspectorThatAreNoJson) {
+  const ScratchFolder folder;
+  inspector_files(folder, {std::vector<int>(4, 100), std::vector<int>(4, 100)});
+  const std::string text = content_of(folder.file("rank0.jsonl"));
+  const std::string torn = folder.write("torn.jsonl", text.substr(0, text.size() - 4));
+  const CommandResult result = run_command("import " + torn);
+  EXPECT_THAT(result.output, HasSubstr("1 line that is no JSON is left out."));
+  EXPECT_EQ(json_of("import " + torn).at("files").at(0).at("collectives").at(0).at("count"), 3);
+}
+
 // Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
 TEST(ImportCollectives, ReadsRanksOfNcclInspectorAsOneJob) {
   const ScratchFolder folder;

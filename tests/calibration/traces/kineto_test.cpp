@@ -154,6 +154,65 @@ TEST(Kineto, PausesAreNoPartOfSteps) {
   }
 }
 
+// Steps #5, #6, #105 and #106 of 1 ms, as a schedule records them.
+TEST(Kineto, StepsThatWereNotRecordedAreNoPartOfSteps) {
+  std::string events;
+  for (const int number : {4, 5, 6, 105, 106}) {
+    const double start = 1000.0 * number;
+    const std::string correlation = fmt::format("\"correlation\": {}", number);
+    events +=
+        event("user_annotation", fmt::format("ProfilerStep#{}", number).c_str(), start, 1000) +
+        event("cuda_runtime", "cudaLaunchKernel", start + 5, 1, correlation, 1) +
+        event("kernel", "a", start + 10, 300, correlation);
+  }
+  const TraceReport report = report_of(read_events(list(events)));
+  EXPECT_DOUBLE_EQ(report.step->value(), 1e-3);
+  EXPECT_EQ(report.pauses, 1);
+}
+
+// Each of five iterations of 4 ms marks its four microbatches, too, and each epoch of the other run
+// counts its steps from 0.
+TEST(Kineto, TheOutermostMarksAreSteps) {
+  std::string nested, epochs;
+  for (int i = 0; i < 20; ++i) {
+    const double start = 1000.0 * i;
+    const std::string correlation = fmt::format("\"correlation\": {}", i);
+    const std::string work =
+        event("cuda_runtime", "cudaLaunchKernel", start + 5, 1, correlation, 1) +
+        event("kernel", "a", start + 10, 900, correlation);
+    const std::string step =
+        event("user_annotation", fmt::format("step {}", i % 4).c_str(), start, 990);
+    if (i % 4 == 0)
+      nested += event("user_annotation", fmt::format("iteration {}", i / 4).c_str(), start, 3995);
+    nested += step + work;
+    epochs += step + work;
+  }
+  const TraceReport iterations = report_of(read_events(list(nested)));
+  EXPECT_EQ(iterations.steps.size(), 5U);
+  EXPECT_DOUBLE_EQ(iterations.step->value(), 4e-3);
+  const TraceReport steps = report_of(read_events(list(epochs)));
+  EXPECT_EQ(steps.steps.size(), 20U);
+  EXPECT_DOUBLE_EQ(steps.step->value(), 1e-3);
+}
+
+// Marks of microbatches, of which each third has the optimizer: 10, 10 and 40 ms.
+TEST(Kineto, MarksThatAreRegularlyLongerAreNoPauses) {
+  std::string events;
+  double start = 0.0;
+  for (int i = 0; i < 12; ++i) {
+    const double time = i % 3 == 2 ? 40000.0 : 10000.0;
+    const std::string correlation = fmt::format("\"correlation\": {}", i);
+    events += event("user_annotation", fmt::format("ProfilerStep#{}", i).c_str(), start, time) +
+              event("cuda_runtime", "cudaLaunchKernel", start + 5, 1, correlation, 1) +
+              event("kernel", "a", start + 10, 0.99 * time, correlation);
+    start += time;
+  }
+  const TraceReport report = report_of(read_events(list(events)));
+  EXPECT_EQ(report.pauses, 0);
+  // The mean of the second to the eleventh.
+  EXPECT_NEAR(report.step->value(), (7.0 * 10e-3 + 3.0 * 40e-3) / 10.0, 1e-9);
+}
+
 TEST(Kineto, SaysThatEventsWithAnEndApartDoNotCount) {
   const Trace trace = read_events(
       R"({"ph": "B", "cat": "kernel", "name": "a", "ts": 1}, {"ph": "E", "cat": "kernel", "name": "a", "ts": 2})");

@@ -15,16 +15,17 @@
 namespace shardwright::calibration {
 namespace {
 
-// The n and k of a product with 64 rows; {0, 0} is an attention, {-1, 0} a message to another rank.
+// The n and k of a product with 64 rows; {0, 0} is an attention, {0, 1} a backward one, {-1, 0} a
+// message to another rank.
 using Parts = std::vector<std::pair<int, int>>;
-constexpr std::pair<int, int> kAttention{0, 0}, kMessage{-1, 0};
+constexpr std::pair<int, int> kAttention{0, 0}, kBackwardAttention{0, 1}, kMessage{-1, 0};
 
 std::optional<LayerStructure> structure_of(const Parts& parts) {
   std::string events;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto [n, k] = parts[i];
     const char* kernel = n < 0    ? "ncclDevKernel_SendRecv"
-                         : n == 0 ? "flash_fwd_kernel"
+                         : n == 0 ? (k == 0 ? "flash_fwd_kernel" : "flash_bwd_kernel")
                                   : "nvjet_tst_128x128";
     events += fmt::format(
         R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 1, "ts": {}, "dur": 5, "args": {{)"
@@ -121,6 +122,34 @@ TEST(LayerStructure, TheLayersAreThoseOfTheForwardPass) {
     EXPECT_EQ(structure->anchors, 6) << recomputes;
     EXPECT_EQ(structure->vocabulary, 1000);
   }
+}
+
+// The last layers are recomputed before anything shows that the backward pass has begun.
+TEST(LayerStructure, RecomputedLayersAreNoLayersOfTheForwardPass) {
+  for (const int at_once : {1, 2}) {
+    Parts parts = {{32, 500}};
+    append(parts, repeated(kLayer, 6));
+    append(parts, {{1000, 32}, {32, 1000}, {1000, 64}});
+    for (int layer = 0; layer < 6; layer += at_once) {
+      append(parts, repeated(kLayer, at_once));
+      for (int each = 0; each < at_once; ++each)
+        append(parts, {{128, 33}, {32, 129}, {32, 33}, kBackwardAttention, {96, 33}});
+    }
+    const auto structure = structure_of(parts);
+    ASSERT_TRUE(structure);
+    EXPECT_EQ(structure->layers, 6) << at_once;
+    EXPECT_EQ(structure->vocabulary, 1000) << at_once;
+  }
+}
+
+// Liger's loss multiplies a chunk of tokens with the head after the other.
+TEST(LayerStructure, ChunksOfALossAreNoLayers) {
+  Parts parts = repeated(kLayer, 6);
+  append(parts, repeated({{1000, 32}, {32, 1000}, {1000, 64}}, 40));
+  const auto structure = structure_of(parts);
+  ASSERT_TRUE(structure);
+  EXPECT_EQ(structure->layers, 6);
+  EXPECT_EQ(structure->hidden, 32);
 }
 
 TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {

@@ -72,20 +72,26 @@ TEST(Nsys, LinksKernelsByProcessAndRange) {
 
 // PyTorch's emit_nvtx(record_shapes=True) writes sizes, the kernel's name has the format.
 TEST(Nsys, ReadsTheSizesOfProducts) {
-  const Trace trace = nsys_trace(database(std::string(kTwoProcesses) + R"(
+  for (const auto& [name, precision] :
+       {std::pair("nvjet_tst_128x64_1x2_h_bz_TNT", Precision::Bf16),
+        {"nvjet_sm100_hsh_128x256_64x6_2x1_2cta_v_bz_TNT", Precision::Fp16},
+        {"ampere_h16816gemm_128x64_ldg8_stages_64x4_nn", Precision::Fp16}}) {
+    const std::string text = kTwoProcesses + fmt::format(R"(
     DELETE FROM NVTX_EVENTS;
-    UPDATE StringIds SET value = 'nvjet_tst_128x64_1x2_h_bz_TNT' WHERE id = 1;
+    UPDATE StringIds SET value = '{}' WHERE id = 1;
     INSERT INTO NVTX_EVENTS VALUES
-      (1000, 2000, 59, 'aten::addmm, op_id = 4, sizes = [[16], [64, 32], [32, 16], [], []], input_op_ids = [(3,0)]', NULL, 83886081);)"));
-  const std::vector<MeasuredKernel> kernels = gemm_timings({trace});
-  GemmWork work;
-  work.m = 64;
-  work.n = 16;
-  work.k = 32;
-  ASSERT_EQ(kernels.size(), 1U);
-  EXPECT_EQ(kernels[0].work, Work(work));
-  EXPECT_EQ(kernels[0].precision, Precision::Bf16);
-  EXPECT_DOUBLE_EQ(kernels[0].time.value(), 10e-6);
+      (1000, 2000, 59, 'aten::addmm, op_id = 4, sizes = [[16], [64, 32], [32, 16], [], []], input_op_ids = [(3,0)]', NULL, 83886081);)",
+                                                         name);
+    const std::vector<MeasuredKernel> kernels = gemm_timings({nsys_trace(database(text))});
+    GemmWork work;
+    work.m = 64;
+    work.n = 16;
+    work.k = 32;
+    ASSERT_EQ(kernels.size(), 1U) << name;
+    EXPECT_EQ(kernels[0].work, Work(work)) << name;
+    EXPECT_EQ(kernels[0].precision, precision) << name;
+    EXPECT_DOUBLE_EQ(kernels[0].time.value(), 10e-6) << name;
+  }
 }
 
 TEST(Nsys, ReadsOldAndPartialExports) {

@@ -400,8 +400,11 @@ TEST(ProgramMatch, KnowsAnOpAboveThePeak) {
 }
 
 TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
-  Recorder recorder(0);
-  for (int repetition = 0; repetition < 3; ++repetition) recorder.multiply(512, 64, 1024, 15);
+  Recorder recorder(0), without_shapes(0);
+  for (int repetition = 0; repetition < 3; ++repetition) {
+    recorder.multiply(512, 64, 1024, 15);
+    without_shapes.kernel(KernelCategory::Gemm, "nvjet", 15);
+  }
   PlannedStep plan;
   plan.ops = {planned_product("projection", product(512, 64, 1024), 15)};
   const auto match = match_program(recorder.take(), plan);
@@ -410,6 +413,7 @@ TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
   EXPECT_TRUE(match->steps_inferred);
   EXPECT_EQ(match->ops.front().matched, 1.0);
   EXPECT_TRUE(match->differences.empty());
+  EXPECT_EQ(match_program(without_shapes.take(), plan)->steps, 3);
   EXPECT_FALSE(match_program(Trace{}, plan));
 }
 

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <variant>
 
 #include "calibration/traces/trace_file.hpp"
 #include "core/base/error.hpp"
+#include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
@@ -133,6 +136,13 @@ TEST(StragglerAnalysis, RefusesLinesThatAreNoOps) {
   const StragglerAnalysis job =
       analyse_stragglers(read_job(header + "1,0,forward-compute,0,2\n1,0,forward-send,2,1\n"));
   EXPECT_NEAR(job.replayed.value(), 3.0, 1e-9);
+}
+
+// Excel writes a byte-order mark before a table in UTF-8.
+TEST(StragglerAnalysis, ReadsATableThatBeginsWithAByteOrderMark) {
+  const std::string file = scratch_path("job.csv");
+  std::ofstream(file, std::ios::binary) << "\xef\xbb\xbf" << two_by_two();
+  EXPECT_EQ(std::get<JobRecord>(read_recording(file)).steps.size(), 1U);
 }
 
 }  // namespace

@@ -82,6 +82,9 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
        Elementwise},
       {"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", Collective},
       {"void deep_ep::internode::dispatch<false, 8>()", Collective},
+      {"mori::EpDispatchInterNodeKernel<hip_bfloat16>", Collective},
+      {"void c10d::symmetric_memory::multimem_all_gather_kernel<8>(...)", Collective},
+      {"void transformer_engine::detail::cast_mxfp8_2D_kernel<x>", Elementwise},
       {"void split_embedding_codegen_forward_weighted_kernel<float, 1ul>(fbgemm_gpu::FixedDivisor)",
        Other},
       {"void at::native::(anonymous namespace)::indexSelectLargeIndex<long>", Other}};

@@ -159,6 +159,16 @@ TEST(TrainingLog, ReadsStepsOfNeMoWithoutTimes) {
       "Epoch 0:   1%|          | 4/772 [00:02<06:25, 2.00it/s, v_num=, reduced_train_loss=3.090, "
       "global_step=3.0]\n");
   EXPECT_EQ(fast.steps.at(0).time, Seconds(0.5));
+  // Lightning 2 states rates alone, with two decimals; this bar has begun at its first step.
+  const TrainingLog slow = log_of(
+      "Epoch 0:   5%|4         | 3/62 [02:59<58:44,  0.02it/s, v_num=8-06, "
+      "reduced_train_loss=6.930, global_step=2.000]\n");
+  EXPECT_DOUBLE_EQ(slow.steps.at(0).time->value(), 179.0 / 3.0);
+  // This one goes on in the middle of an epoch: 500 steps in 100 s would be 5 a second.
+  const TrainingLog resumed = log_of(
+      "Epoch 0:   5%|4         | 500/9000 [01:40<58:44,  0.25it/s, v_num=8-06, "
+      "reduced_train_loss=6.930, global_step=499.0]\n");
+  EXPECT_EQ(resumed.steps.at(0).time, Seconds(4.0));
   const TrainingLog neuron = log_of(
       "Epoch 0:  22%|##2       | 4499/20101 [22:26:14<77:48:37, 17.95s/it, loss=2.43, v_num=5563, "
       "reduced_train_loss=2.470, gradient_norm=0.121, global_step=4512.0, iteration_time=16.40]\n");

@@ -194,5 +194,62 @@ TEST(MegatronLayers, LogsOfOtherModelsMayNameTheArguments) {
   EXPECT_EQ(import_text(hybrid).scenario.model.layer_pattern, "M");
 }
 
+// Megatron-DeepSpeed has words and defaults of its own for experts, norms, grouped queries and
+// sequences over ranks.
+TEST(MegatronLayers, ReadsArgumentsOfMegatronDeepSpeed) {
+  const auto imported = [](const std::string& arguments) {
+    return import_text(
+        launch_of("--num-layers 24 --deepspeed --zero-stage 1 " + arguments, "pretrain_gpt.py"));
+  };
+  const ImportedPlan experts =
+      imported("--num-experts 128 --moe-expert-parallel-size 16 --mlp-type standard");
+  ASSERT_TRUE(experts.scenario.model.moe);
+  EXPECT_EQ(experts.scenario.plan.ep, 16);
+  EXPECT_EQ(experts.scenario.model.moe->top_k, 1);
+  EXPECT_EQ(experts.scenario.model.moe->capacity_factor, 1.0);
+  EXPECT_FALSE(experts.scenario.model.is_sparse(0));
+  EXPECT_TRUE(experts.scenario.model.is_sparse(1));
+  EXPECT_THAT(experts.unread, IsEmpty());
+  EXPECT_FALSE(imported("--num-experts 1 --topk 2").scenario.model.moe);
+  EXPECT_THAT(problems_of([&] { imported("--num-experts 8 --mlp-type residual"); }),
+              ElementsAre("--mlp-type"));
+  const ImportedPlan llama = imported(
+      "--normalization rmsnorm --swiglu --num-key-value-heads 8 --ds-sequence-parallel-size 4");
+  EXPECT_EQ(llama.scenario.model.norm, NormKind::RmsNorm);
+  EXPECT_EQ(llama.scenario.model.attention.kv_heads, 8);
+  EXPECT_EQ(llama.scenario.plan.cp, 4);
+  EXPECT_EQ(llama.scenario.plan.dp, 8);
+  EXPECT_EQ(llama.scenario.plan.context_parallel, ContextParallelKind::Ulysses);
+  EXPECT_THAT(llama.unread, IsEmpty());
+}
+
+// Each stage divides its layers among its chunks.
+TEST(MegatronLayers, StagesOfUnequalLayersHaveChunksOfUnequalLayers) {
+  const auto imported = [](const std::string& arguments) {
+    return import_text(launch_of("--num-layers 32 --pipeline-model-parallel-size 4 "
+                                 "--decoder-first-pipeline-num-layers 4 " +
+                                     arguments,
+                                 "pretrain_gpt.py"))
+        .scenario.plan;
+  };
+  const Plan plan =
+      imported("--num-virtual-stages-per-pipeline-rank 2 --decoder-last-pipeline-num-layers 4");
+  EXPECT_EQ(plan.vpp, 2);
+  EXPECT_THAT(plan.stage_layers, ElementsAre(2, 6, 6, 2, 2, 6, 6, 2));
+  EXPECT_THAT(problems_of([&] {
+                imported(
+                    "--num-virtual-stages-per-pipeline-rank 3 "
+                    "--decoder-last-pipeline-num-layers 4");
+              }),
+              ElementsAre("--decoder-first-pipeline-num-layers"));
+  EXPECT_THAT(problems_of([] {
+                import_text(
+                    launch_of("--num-layers 32 --pipeline-model-parallel-size 4 "
+                              "--num-layers-per-virtual-pipeline-stage 3",
+                              "pretrain_gpt.py"));
+              }),
+              ElementsAre("--num-layers-per-virtual-pipeline-stage"));
+}
+
 }  // namespace
 }  // namespace shardwright::planner

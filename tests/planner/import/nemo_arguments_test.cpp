@@ -196,6 +196,37 @@ TEST(NemoArguments, DamageIsToldWithItsLine) {
       HasSubstr("model.activations_checkpoint_recurrent"));
 }
 
+// Jobs that no argument of Megatron-LM describes are refused at the field that asks for them.
+TEST(NemoArguments, RefusesOtherJobs) {
+  const std::string model = "model: {num_layers: 3, hidden_size: 4";
+  for (const auto& [text, place] :
+       {std::pair(model + ", mm_cfg: {vision_encoder: {from_hf: true}}}",
+                  "model.mm_cfg.vision_encoder"),
+        {model + ", vision_config: {depth: 32}}", "model.vision_config"},
+        {model + "}\npeft: {_target_: megatron.bridge.peft.lora.LoRA, dim: 32}", "peft._target_"},
+        {model + ", peft: {peft_scheme: lora}}", "model.peft.peft_scheme"},
+        {model + ", fsdp: true, fsdp_sharding_strategy: hybrid}", "model.fsdp_sharding_strategy"}})
+    EXPECT_THAT(thrown_by([&] { find_nemo_arguments(text, "run.yaml"); }), HasSubstr(place));
+  EXPECT_TRUE(find_nemo_arguments(model + ", peft: {peft_scheme: null}}\npeft: null", "run.yaml"));
+}
+
+// NeMo 1 saves a model's configuration without that of the trainer.
+TEST(NemoArguments, ASavedModelStatesItsPrecisionAndItsSharding) {
+  const auto saved = find_nemo_arguments(
+      "cfg: {num_layers: 3, hidden_size: 4, precision: bf16-mixed, fsdp: true, "
+      "fsdp_sharding_strategy: full}",
+      "hparams.yaml");
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->values.at("bf16"), "True");
+  EXPECT_EQ(saved->values.at("use_megatron_fsdp"), "True");
+  EXPECT_EQ(saved->values.at("data_parallel_sharding_strategy"), "optim_grads_params");
+  // A trainer's own counts first.
+  const auto with_trainer = find_nemo_arguments(
+      "model: {num_layers: 3, hidden_size: 4, precision: bf16}\ntrainer: {precision: 32}",
+      "a.yaml");
+  EXPECT_FALSE(with_trainer->values.contains("bf16"));
+}
+
 // References in a circle end, and have no value.
 TEST(NemoArguments, CirclesHaveNoValue) {
   const auto launch = find_nemo_arguments(

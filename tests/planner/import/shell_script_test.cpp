@@ -133,6 +133,30 @@ TEST(ShellScript, TheFirstTurnOfALoopCounts) {
                   "of the loop \"for TP in 2 4 8\" in line 1 the first turn counts, with 2")));
 }
 
+// As bash prints them; functions that nothing calls come last.
+TEST(ShellScript, FunctionsCountWhereTheyAreCalled) {
+  const std::string models =
+      "small() {\n  L=32 # }\n  T=\"}\"\n}\nfunction large {\n  L=80; { T=8; }\n}\n";
+  EXPECT_THAT(echoed(models + "small\necho $L $T"), ElementsAre("32", "}"));
+  EXPECT_THAT(echoed(models + "small; large\necho $L $T"), ElementsAre("80", "8"));
+  EXPECT_THAT(echoed("f() { TP=8; }; TP=1; f; echo $TP"), ElementsAre("8"));
+  EXPECT_THAT(echoed("f() { echo $1 $#; }\nf a b\necho $1", {{"x"}}), ElementsAre("a", "2", "x"));
+  EXPECT_THAT(echoed("f()\n{\n  echo in\n}\necho out"), ElementsAre("out", "in"));
+  EXPECT_THAT(echoed("f() { f; echo $1; }\nf a"), Contains("a"));
+  const ShellScript script =
+      read_shell_script("f() {\n  TP=8\n}\nTP=1\nif grep x y; then\n  f\nfi\necho $TP", "script");
+  ASSERT_TRUE(script.conditional.contains("TP"));
+  EXPECT_EQ(script.conditional.at("TP").line, 2);
+}
+
+// What changes a variable is followed, or else the variable has no value.
+TEST(ShellScript, VariablesThatArithmeticOrUnsetChangesHaveNoValue) {
+  for (const char* change : {"((TP++))", "(( TP = TP * 4 ))", "((TP+=2))", "unset TP"})
+    EXPECT_THAT(echoed(std::string("TP=2\n") + change + "\necho $TP"), IsEmpty()) << change;
+  for (const char* test : {"(( TP == 2 ))", "if (( TP >= 1 )); then :; fi"})
+    EXPECT_THAT(echoed(std::string("TP=2\n") + test + "\necho $TP"), ElementsAre("2")) << test;
+}
+
 // As bash prints them.
 TEST(ShellScript, EvalReadsItsWordsAgain) {
   EXPECT_THAT(echoed(R"(A="'([0]*1+[1]*3)'"; cmd="echo $A"; eval $cmd 2>&1 | tee log)"),
