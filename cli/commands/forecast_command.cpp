@@ -247,8 +247,8 @@ ExitCode forecast(const ForecastOptions& options) {
     if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
     if (!scenario.plan.stage_pools.empty())
       page.paragraph(
-          "No published run used several pools: the interval of the time has no error of the step "
-          "in it.");
+          "Too few published runs used several pools: the interval of the time has no error of the "
+          "step in it.");
   }
   // Only the page that --html writes has drawings.
   if (!options.common.html.empty()) {

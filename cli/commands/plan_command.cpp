@@ -169,7 +169,7 @@ void add_best(Page& page, const Answer& answer, const validation::Confidence& co
   const planner::PlanCandidate& best = answer.result.plans.front();
   if (pools_of(best.plan).size() > 1) {
     page.paragraph(fmt::format(
-        "Plan 1 lies on several pools: {}. No published run did, so that its errors are not known.",
+        "Plan 1 lies on several pools: {}. Too few published runs did for its errors to be known.",
         balance_text(best)));
   } else {
     page.paragraph(planner::limit_text("Plan 1", answer.best));

@@ -211,7 +211,7 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
               {"80 % interval", confidence.step ? interval_text(*confidence.step)
                                 : scenario.plan.stage_pools.empty()
                                     ? "unknown: no published run used this stack"
-                                    : "unknown: no published run used several pools"},
+                                    : "unknown: too few published runs used several pools"},
               {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
                                       format_number(rates.tflops_per_gpu),
                                       format_percent(rates.mfu), format_percent(rates.hfu))},

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 json shown_cluster(const std::string& name) {
   const json document = json::parse(run_command("clusters show " + name + " --json -").output);
@@ -176,7 +177,16 @@ TEST(PoolsCommand, ForecastSaysThatTheErrorOfTheStepIsNotKnown) {
   const CommandResult result = run_command("forecast --tokens 1B --runs 10 --plan " +
                                            folder.write("plan.json", mixed_plan().dump()));
   EXPECT_EQ(result.exit_code, 0) << result.errors;
-  EXPECT_THAT(result.output, HasSubstr("No published run used several pools"));
+  EXPECT_THAT(result.output, HasSubstr("Too few published runs used several pools"));
+}
+
+TEST(PoolsCommand, APublishedStepHasNoIntervalOfRunsOnOnePool) {
+  const CommandResult result =
+      run_command("simulate --row " SHARDWRIGHT_SOURCE_DIR
+                  "/measurements/mixed_clusters.jsonl:amp-p3-g4dn-tp1-pp8-dp2-mb1");
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("unknown: too few published runs used several pools"));
+  EXPECT_THAT(result.output, Not(HasSubstr("validated ground")));
 }
 
 // One node of each kind.
