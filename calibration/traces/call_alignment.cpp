@@ -426,8 +426,8 @@ RankCalls calls_at(const RankCalls& calls, const std::vector<std::size_t>& posit
   return some;
 }
 
-// Steps in which a rank's recording lacks calls are aligned by the clocks, whose distance the others
-// tell. None unless most of the common steps have the same calls in both lists.
+// Steps in which a rank's recording lacks calls are aligned by the clocks, whose distance the
+// others tell. None unless most of the common steps have the same calls in both lists.
 std::optional<CallAlignment> align_by_step(const RankCalls& first, const RankCalls& second,
                                            const std::stop_token& stop) {
   CallAlignment alignment;

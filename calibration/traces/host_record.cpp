@@ -156,8 +156,8 @@ std::vector<TraceStep> ordered_steps(std::vector<TraceStep> steps) {
   return steps;
 }
 
-// Leaves marks out that lie within others of their process, as those of microbatches do in a step's.
-// Numbers that begin anew, as in each epoch, go on.
+// Leaves marks out that lie within others of their process, as those of microbatches do in a
+// step's. Numbers that begin anew, as in each epoch, go on.
 std::vector<StepMark> outermost_marks(std::vector<StepMark> marks) {
   const auto end_of = [](const StepMark& mark) { return mark.step.start + mark.step.duration; };
   std::ranges::stable_sort(marks, {}, [](const StepMark& mark) {

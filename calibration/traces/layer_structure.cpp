@@ -253,8 +253,8 @@ Stretch stretch_of_layers(Pass& pass) {
 }
 
 // True if names between layers are the head's, whose product comes in the forward pass and twice in
-// the backward one, and not those of a layer that lacks a part. Kernels of layers and of the head may
-// have one name.
+// the backward one, and not those of a layer that lacks a part. Kernels of layers and of the head
+// may have one name.
 bool are_of_head(const NamesOfLayer& names, const NamesOfLayer& pattern, bool by_shape) {
   constexpr std::ptrdiff_t kLeastOthers = 2;
   constexpr std::size_t kProductsOfHead = 3;

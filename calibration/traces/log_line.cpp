@@ -304,8 +304,8 @@ std::optional<DrawnBar> drawn_bar(std::string_view line) {
                   stated.find("e+") != std::string_view::npos};
 }
 
-// The seconds of "27:34" or "9:07:58", which a bar has used so far; none where there is no such text
-// behind a bracket.
+// The seconds of "27:34" or "9:07:58", which a bar has used so far; none where there is no such
+// text behind a bracket.
 std::optional<double> elapsed_of_bar(std::string_view line) {
   const std::size_t begin = line.find('[', line.find("%|"));
   if (begin == std::string_view::npos) return std::nullopt;
@@ -323,10 +323,10 @@ std::optional<double> elapsed_of_bar(std::string_view line) {
   return seconds;
 }
 
-// The mean time of a bar's steps, as in "| 795/77225 [9:07:58<878:01:48, 41.36s/it" or, with a rate,
-// "1.52it/s". Lightning rounds rates to two decimals, so that those of long steps say less than the
-// elapsed time, which is in whole seconds. A bar that goes on in the middle of an epoch counts steps
-// that its time does not have.
+// The mean time of a bar's steps, as in "| 795/77225 [9:07:58<878:01:48, 41.36s/it" or, with a
+// rate, "1.52it/s". Lightning rounds rates to two decimals, so that those of long steps say less
+// than the elapsed time, which is in whole seconds. A bar that goes on in the middle of an epoch
+// counts steps that its time does not have.
 std::optional<Seconds> time_of_bar(std::string_view line, std::int64_t steps) {
   constexpr double kRounding = 0.005;
   if (const auto time = number_before(line, "s/it"); time && *time > 0.0) return Seconds(*time);

@@ -138,8 +138,8 @@ LayerCounts layers_of_stages(const ModelSpec& model, std::int64_t stages,
   return layers;
 }
 
-// Each stage divides its layers among its chunks, of which the pipeline visits the first one of each
-// stage, then the second one (get_num_layers_to_build in megatron/core/transformer/
+// Each stage divides its layers among its chunks, of which the pipeline visits the first one of
+// each stage, then the second one (get_num_layers_to_build in megatron/core/transformer/
 // transformer_block.py). Empty if a stage cannot divide them.
 LayerCounts chunks_of_stages(const LayerCounts& stages, std::int64_t vpp) {
   LayerCounts chunks;

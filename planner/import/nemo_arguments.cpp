@@ -274,8 +274,8 @@ void read_names_of_kinds(const NemoConfig& config, Values& values) {
 }
 
 void read_number_formats(const NemoConfig& config, Values& values) {
-  // "bf16-mixed", "16", and recipes: "bf16_with_fp8_current_scaling_mixed". NeMo 1 writes that of the
-  // trainer into the model, which it saves without the trainer.
+  // "bf16-mixed", "16", and recipes: "bf16_with_fp8_current_scaling_mixed". NeMo 1 writes that of
+  // the trainer into the model, which it saves without the trainer.
   const bool is_stated = values.contains("bf16") || values.contains("fp16") ||
                          !config.text("trainer.precision").empty();
   for (const char* place : {"trainer.precision", "mixed_precision", "model.precision"}) {

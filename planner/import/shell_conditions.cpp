@@ -42,6 +42,16 @@ std::optional<bool> outcome_of_words(const std::vector<std::string>& words) {
   return words.size() == 3 ? compared(words[0], words[1], words[2]) : std::nullopt;
 }
 
+// What is known of "A && B" or "A || B".
+std::optional<bool> joined_outcome(const std::optional<bool>& first, ShellJoin join,
+                                   const std::optional<bool>& second) {
+  // What decides alone, whatever the other one is.
+  const bool decisive = join == ShellJoin::Or;
+  if (join == ShellJoin::Follows) return second;
+  if (first == decisive || second == decisive) return decisive;
+  return first && second ? std::optional(!decisive) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<bool> outcome_of_test(const std::vector<std::string>& command) {
@@ -52,6 +62,8 @@ std::optional<bool> outcome_of_test(const std::vector<std::string>& command) {
   };
   skip_negations();
   if (first == last) return std::nullopt;
+  if (last - first == 1 && (*first == "true" || *first == ":" || *first == "false"))
+    return (*first != "false") == holds;
   const std::string closing = *first == "[" ? "]" : *first == "[[" ? "]]" : "";
   if (closing.empty() && *first != "test") return std::nullopt;
   ++first;
@@ -62,6 +74,13 @@ std::optional<bool> outcome_of_test(const std::vector<std::string>& command) {
   skip_negations();
   const std::optional<bool> outcome = outcome_of_words({first, last});
   return outcome ? std::optional(*outcome == holds) : std::nullopt;
+}
+
+void ShellBlocks::join(ShellJoin join) {
+  join_ = join;
+  list_before_ = join == ShellJoin::Follows ? std::nullopt : list_;
+  skips_command_ = !reads_condition_ && ((join == ShellJoin::And && list_before_ == false) ||
+                                         (join == ShellJoin::Or && list_before_ == true));
 }
 
 void ShellBlocks::begin(const std::string& word) {
@@ -89,21 +108,32 @@ void ShellBlocks::begin(const std::string& word) {
     push({});
   } else if (word == "fi" || word == "done" || word == "esac") {
     pop();
+  } else if (word == "{") {
+    Block block;
+    block.run = skips_command_                                            ? Run::Never
+                : join_ == ShellJoin::Follows || list_before_.has_value() ? Run::Surely
+                                                                          : Run::Perhaps;
+    block.is_brace = true;
+    push(block);
+  } else if (word == "}" && !blocks_.empty() && blocks_.back().is_brace) {
+    pop();
   }
 }
 
-void ShellBlocks::end(std::vector<std::string> command, bool is_known, ShellJoin join) {
-  if (!reads_condition_ || command.empty()) return;
+void ShellBlocks::end(std::vector<std::string> command, bool is_known) {
+  if (!reads_condition_) {
+    if (skipped_ > 0) return;
+    // An assignment succeeds.
+    const std::optional<bool> outcome = command.empty() ? std::optional(true)
+                                        : is_known      ? outcome_of_test(command)
+                                                        : std::nullopt;
+    list_ = skips_command_ ? list_before_ : joined_outcome(list_before_, join_, outcome);
+    return;
+  }
+  if (command.empty()) return;
   if (command.front() == "if" || command.front() == "elif") command.erase(command.begin());
-  const std::optional<bool> outcome = is_known ? outcome_of_test(command) : std::nullopt;
-  // What decides alone, whatever the other one is.
-  const bool decisive = join == ShellJoin::Or;
-  if (join == ShellJoin::Follows)
-    condition_ = outcome;
-  else if (condition_ == decisive || outcome == decisive)
-    condition_ = decisive;
-  else if (!condition_ || !outcome)
-    condition_.reset();
+  condition_ =
+      joined_outcome(condition_, join_, is_known ? outcome_of_test(command) : std::nullopt);
 }
 
 void ShellBlocks::push(const Block& block) {

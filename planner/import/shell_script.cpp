@@ -104,14 +104,27 @@ class ShellReader {
     ShellWords words;
     ShellCommand command;
     bool may_assign = true;
+    // Between the two marks of "&&" there is nothing.
+    if (at_ > 0 && at_ < text_.size() && text_[at_] == text_[at_ - 1] &&
+        (peek() == '&' || peek() == '|'))
+      return command;
     const bool is_joined = at_ > 1 && text_[at_ - 2] == text_[at_ - 1];
     const ShellJoin join = is_joined && text_[at_ - 1] == '&'   ? ShellJoin::And
                            : is_joined && text_[at_ - 1] == '|' ? ShellJoin::Or
                                                                 : ShellJoin::Follows;
-    follows_outcome_ = join != ShellJoin::Follows;
+    blocks_.join(join);
     unknown_.clear();
-    for (skip_blanks(); !ends_command(); skip_blanks()) {
-      if (may_assign && take_assignment()) continue;
+    bool assigns = false;
+    skip_blanks();
+    while (join != ShellJoin::Follows && peek() == '\n') {
+      ++at_;
+      skip_blanks();
+    }
+    for (; !ends_command(); skip_blanks()) {
+      if (may_assign && take_assignment()) {
+        assigns = true;
+        continue;
+      }
       const bool is_redirection = peek() == '<' || peek() == '>';
       while (peek() == '<' || peek() == '>' || (is_redirection && peek() == '&')) ++at_;
       if (is_redirection) skip_blanks();
@@ -129,7 +142,7 @@ class ShellReader {
         if (!may_assign && !each.empty()) command.push_back(std::move(each));
       }
     }
-    blocks_.end(command, unknown_.empty(), join);
+    if (!command.empty() || assigns) blocks_.end(command, unknown_.empty());
     return command;
   }
 
@@ -235,9 +248,7 @@ class ShellReader {
     return is_script;
   }
 
-  bool is_in_doubt() const {
-    return is_called_in_doubt_ || blocks_.is_in_doubt() || follows_outcome_;
-  }
+  bool is_in_doubt() const { return is_called_in_doubt_ || blocks_.is_in_doubt(); }
 
   // Remembers an assignment that ends here and began at `begin`, until another one is sure to
   // follow it.
@@ -546,8 +557,6 @@ class ShellReader {
   std::size_t expanded_ = 0;
   int depth_ = 0;
   ShellBlocks blocks_;
-  // True for a command behind && or ||.
-  bool follows_outcome_ = false;
   bool is_called_in_doubt_ = false;
   // Why something in a command or a value is not known; "" if all is.
   std::string unknown_;
