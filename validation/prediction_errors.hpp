@@ -56,7 +56,8 @@ std::string class_text(PredictionClass of);
 
 // The class of a prediction for a stated plan. There is none where no measurement of the stack was
 // published, as for Shardwright's own executor, which is calibrated on its runs, and for plans on
-// pools, of which too few measurements were published. Leaves out what the source `except` published.
+// pools, of which too few measurements were published. Leaves out what the source `except`
+// published.
 std::optional<PredictionClass> class_of(const Scenario& scenario, const std::string& except = "");
 
 // Returns the limits between which 80 % of measurements lie for a prediction of the event level:
