@@ -226,31 +226,50 @@ std::vector<std::string> unknown_in(const ShellScript& script) {
   return unknown;
 }
 
-std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& commands,
-                                           const ShellScript& script) {
+// A command that launches a model, and the place of its program within it.
+struct LaunchingCommand {
+  ShellCommand words;
+  std::size_t program = 0;
+  std::map<std::string, std::string> values;
+};
+
+std::vector<LaunchingCommand> launching(const std::vector<ShellCommand>& commands) {
+  std::vector<LaunchingCommand> found;
   for (const ShellCommand& command : with_quoted_commands(commands)) {
     const auto program = std::find_if(command.begin(), command.end(), is_program);
     if (program == command.end() || std::any_of(command.begin(), program, prints)) continue;
     const auto at = static_cast<std::size_t>(program - command.begin());
-    LaunchArguments launch;
-    launch.values = flags_of(command, at + 1, command.size());
-    if (!describes_a_model(launch.values)) continue;
-    LauncherCounts counts;
-    counts.add(command, at);
-    for (const ShellCommand& comment : script.commented_commands)
-      if (comment.front() == "SBATCH") counts.add(comment, comment.size());
-    launch.ranks = counts.ranks();
-    if (!launch.ranks) launch.found_ranks = counts.found(script);
-    launch.program = *program;
-    for (const auto& [flag, cause] : script.without_value)
-      launch.without_value.emplace(underscored(flag), cause);
-    if (!script.comments.empty()) launch.title = script.comments.front();
-    launch.unknown = unknown_in(script);
-    for (std::string doubt : {counts.doubt(), counts.elastic()})
-      if (!doubt.empty()) launch.unknown.push_back(std::move(doubt));
-    return launch;
+    LaunchingCommand each{command, at, flags_of(command, at + 1, command.size())};
+    if (describes_a_model(each.values)) found.push_back(std::move(each));
   }
-  return std::nullopt;
+  return found;
+}
+
+std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& commands,
+                                           const ShellScript& script) {
+  const std::vector<LaunchingCommand> launches = launching(commands);
+  if (launches.empty()) return std::nullopt;
+  const auto& [command, at, values] = launches.front();
+  LaunchArguments launch;
+  launch.values = values;
+  LauncherCounts counts;
+  counts.add(command, at);
+  for (const ShellCommand& comment : script.commented_commands)
+    if (comment.front() == "SBATCH") counts.add(comment, comment.size());
+  launch.ranks = counts.ranks();
+  if (!launch.ranks) launch.found_ranks = counts.found(script);
+  launch.program = command[at];
+  for (const auto& [flag, cause] : script.without_value)
+    launch.without_value.emplace(underscored(flag), cause);
+  if (!script.comments.empty()) launch.title = script.comments.front();
+  launch.unknown = unknown_in(script);
+  for (std::string doubt : {counts.doubt(), counts.elastic()})
+    if (!doubt.empty()) launch.unknown.push_back(std::move(doubt));
+  const auto others = std::ranges::count_if(
+      launches, [&](const LaunchingCommand& each) { return each.values != values; });
+  if (others > 0)
+    launch.unknown.push_back(fmt::format("of its {} launches the first counts", others + 1));
+  return launch;
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -180,6 +180,15 @@ TEST(ShellScript, VariablesThatArithmeticOrUnsetChangesHaveNoValue) {
     EXPECT_THAT(echoed(std::string("TP=2\n") + test + "\necho $TP"), ElementsAre("2")) << test;
 }
 
+TEST(ShellScript, OfSeveralLaunchesTheFirstCounts) {
+  const std::string launch = kProgram;
+  const ImportedPlan two =
+      import_text(launch + "--bf16\n" + launch + "--bf16 --tensor-model-parallel-size 2\n");
+  EXPECT_EQ(two.scenario.plan.tp, 1);
+  EXPECT_THAT(two.assumed, Contains(HasSubstr("of its 2 launches the first counts")));
+  EXPECT_THAT(import_text(launch + "\n" + launch).assumed, Not(Contains(HasSubstr("launches"))));
+}
+
 // As bash prints them.
 TEST(ShellScript, EvalReadsItsWordsAgain) {
   EXPECT_THAT(echoed(R"(A="'([0]*1+[1]*3)'"; cmd="echo $A"; eval $cmd 2>&1 | tee log)"),
