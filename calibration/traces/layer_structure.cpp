@@ -268,17 +268,19 @@ bool are_of_head(const NamesOfLayer& names, const NamesOfLayer& pattern, bool by
 void leave_out_recomputed(Pass& pass, const Stretch& stretch) {
   if (!pass.may_recompute) return;
   const NamesOfLayer pattern = pattern_of(stretch, pass.names);
-  const std::size_t whole = stretch.length / stretch.period * stretch.period;
-  const auto end_of_layers =
-      pass.names.begin() + static_cast<std::ptrdiff_t>(stretch.first + whole);
-  const auto again = std::search(end_of_layers, pass.names.end(), pattern.begin(), pattern.end());
-  if (again == pass.names.end() || !are_of_head({end_of_layers, again}, pattern, pass.by_shape))
-    return;
-  auto behind = again;
-  while (pass.names.end() - behind >= std::ssize(pattern) &&
-         std::equal(pattern.begin(), pattern.end(), behind))
-    behind += std::ssize(pattern);
-  if (std::search(behind, pass.names.end(), pattern.begin(), pattern.end()) != pass.names.end())
+  const auto end = pass.names.end();
+  const auto behind_layers = [&](std::vector<std::size_t>::iterator at) {
+    while (end - at >= std::ssize(pattern) && std::equal(pattern.begin(), pattern.end(), at))
+      at += std::ssize(pattern);
+    return at;
+  };
+  const auto next_layer = [&](std::vector<std::size_t>::iterator at) {
+    return std::search(at, end, pattern.begin(), pattern.end());
+  };
+  const auto head = behind_layers(pass.names.begin() + static_cast<std::ptrdiff_t>(stretch.first));
+  const auto again = next_layer(head);
+  if (again == end || !are_of_head({head, again}, pattern, pass.by_shape) ||
+      next_layer(behind_layers(again)) != end)
     return;
   pass.names.erase(again, pass.names.end());
   pass.anchors.resize(pass.names.size());
