@@ -260,7 +260,7 @@ TEST(BackgroundJob, ReportsAFailureInWords) {
     throw InputError("plan.json", {{"/plan/tp", "3", "a divisor of 64"}});
   });
   ASSERT_TRUE(wait_for([&] { return !failure.isEmpty(); }));
-  EXPECT_EQ(failure, u"plan.json: /plan/tp: 3; expected a divisor of 64"_s);
+  EXPECT_EQ(failure, u"plan.json: plan › tp: 3; expected a divisor of 64"_s);
 }
 
 TEST(Selection, KeepsAPlanThatIsFoundAgain) {
