@@ -106,6 +106,8 @@ RunView::RunView(Selection* selection, QWidget* parent)
           this, [this](const auto& calibration) { take_calibration(*calibration); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
   charts_ = new RunCharts;
+  // The charts give way to the lines above them before the view scrolls.
+  charts_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   connect(charts_, &RunCharts::restyled, this, &RunView::update_charts);
   trials_ = new TrialsPane;
   connect(trials_, &TrialsPane::chosen, this, &RunView::follow_trial);
