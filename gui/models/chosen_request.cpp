@@ -33,7 +33,8 @@ void read_field(Field field, ProblemList& problems, const Read& read) {
     read();
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) {
-      const std::string at = problem.where.empty() ? "" : " at " + problem.where;
+      const std::string at =
+          problem.where.empty() ? "" : " at " + field_text(problem.where).toStdString();
       problems.add(id_of(field).toStdString(), problem.found + at, problem.expected);
     }
   }

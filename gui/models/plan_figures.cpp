@@ -222,11 +222,13 @@ namespace {
 
 constexpr int kSmallDigits = 3;
 
-// Returns the usual decimals unless they would leave nothing of a step of milliseconds, which is
-// shown with three digits.
-int decimals_of(double number, int usual) {
+// Returns the usual decimals unless they would leave nothing of a step of milliseconds or of the
+// memory of a tiny model, which are shown with three digits.
+int decimals_of(const PlanFigure& figure, double number) {
   const double size = std::abs(number);
-  if (usual < 2 || size == 0.0 || size >= std::pow(10.0, 2 - usual)) return usual;
+  const bool is_share = figure.unit == u"%"_s;
+  const double least = std::min(1.0, std::pow(10.0, 2 - figure.decimals));
+  if (is_share || figure.decimals == 0 || size == 0.0 || size >= least) return figure.decimals;
   return kSmallDigits - 1 - static_cast<int>(std::floor(std::log10(size)));
 }
 
@@ -254,11 +256,11 @@ bool PlanFigure::tells_apart(const PlanSet& set) const {
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
   if (name) return name(set, plan);
   const double number = value(set, plan);
-  return fixed_text(number, decimals_of(number, decimals));
+  return fixed_text(number, decimals_of(*this, number));
 }
 
 double PlanFigure::shown_number(double number) const {
-  const double scale = std::pow(10.0, decimals_of(number, decimals));
+  const double scale = std::pow(10.0, decimals_of(*this, number));
   return std::round(number * scale) / scale;
 }
 

@@ -35,6 +35,7 @@ PlanSet set_of(const planner::PlanRequest& request) {
   set.request.progress = {};
   set.request.found = {};
   set.request.stop = {};
+  set.request.layer_costs = nullptr;  // The search alone needs them.
   set.origin = u"search"_s;
   return set;
 }

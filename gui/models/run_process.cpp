@@ -9,6 +9,7 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
+#include <QRegularExpression>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -52,6 +53,28 @@ bool holds_a_run(const QString& folder) {
 // The standard error of a run goes to a file, which a run that was let go can still write to.
 QString errors_file(const QString& folder) {
   return QDir(folder).filePath(u"errors.txt"_s);
+}
+
+// Says what the command says of a run in the words of the window, which knows neither options nor
+// the file of the plan.
+QString in_words_of_the_window(const QString& errors, const QString& plan) {
+  static const QRegularExpression kPlace(u"^/(?:plan/)?([^:]*): found "_s);
+  QStringList lines = errors.split(u'\n');
+  for (QString& line : lines) {
+    for (const auto& [option, field] :
+         {std::pair{u"--data: "_s, u"Corpus: "_s}, {u"--out: "_s, u"Folder: "_s}}) {
+      if (line.startsWith(option)) line.replace(0, option.size(), field);
+    }
+    const QString source = plan + u": "_s;
+    if (!line.startsWith(source)) continue;
+    line.remove(0, source.size());
+    if (const auto found = kPlace.match(line); found.hasMatch()) {
+      const QString field = field_text((u'/' + found.captured(1)).toStdString());
+      line.replace(0, found.capturedEnd(1), field);
+    }
+    line.prepend(u"The chosen plan: "_s);
+  }
+  return lines.join(u'\n');
 }
 
 }  // namespace
@@ -215,7 +238,7 @@ void RunProcess::remove_plan_of_no_run() const {
 void RunProcess::report(int code, QProcess::ExitStatus status) {
   patience_.stop();
   cut_lifeline();
-  const QString text = take_errors();
+  const QString text = in_words_of_the_window(take_errors(), plan_);
   remove_plan_of_no_run();
   const bool crashed = status == QProcess::CrashExit;
   // A run that is interrupted before it has come to itself ends by the signal.

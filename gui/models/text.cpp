@@ -127,8 +127,24 @@ QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
                                                              sentences);
 }
 
+QString field_text(std::string_view place) {
+  const QString text = to_qstring(place);
+  if (!text.startsWith(u'/')) return text;
+  QStringList names = text.mid(1).split(u'/');
+  for (QString& name : names) {
+    bool is_entry = false;
+    const qulonglong entry = name.toULongLong(&is_entry);
+    if (is_entry) {
+      name = u"entry %1"_s.arg(entry + 1);
+    } else {
+      name.replace(u"~1"_s, u"/"_s).replace(u"~0"_s, u"~"_s);
+    }
+  }
+  return names.join(u" › "_s);
+}
+
 QString problem_text(const Problem& problem) {
-  QString text = problem.where.empty() ? QString() : to_qstring(problem.where) + u": "_s;
+  QString text = problem.where.empty() ? QString() : field_text(problem.where) + u": "_s;
   text += to_qstring(problem.found);
   if (!problem.expected.text.empty())
     text += u"; expected "_s + to_qstring(to_string(problem.expected));

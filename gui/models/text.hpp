@@ -66,6 +66,10 @@ struct TipLine {
 // The texts are plain.
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines);
 
+// Names the place of a JSON pointer as its fields: "plans › entry 2 › plan › tp" for
+// "/plans/1/plan/tp". Other places stay as they are.
+QString field_text(std::string_view place);
+
 // Write the problems of an input, one a line.
 QString problem_text(const Problem& problem);
 QString error_text(const InputError& error);

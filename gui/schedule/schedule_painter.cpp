@@ -54,6 +54,13 @@ std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt) {
   return entries;
 }
 
+Qt::BrushStyle hatch_of(SlotPhase phase, const std::vector<ScheduleLegendEntry>& legend) {
+  const bool splits = std::any_of(legend.begin(), legend.end(), [](const auto& entry) {
+    return entry.mark == ScheduleMark::Phase && entry.phase == SlotPhase::BackwardInput;
+  });
+  return splits && phase == SlotPhase::Backward ? Qt::SolidPattern : hatch(role_of(phase));
+}
+
 ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt,
                                    const std::vector<ScheduleLegendEntry>& entries) {
   const std::size_t stages = gantt.stages().size();
@@ -222,11 +229,12 @@ void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, const B
   }
   const double text = metrics.horizontalAdvance(number);
   const bool has_number = text <= rect.width() - 2.0 && rect.height() >= 11.0;
-  if (hatch(role_of(box.phase)) != Qt::SolidPattern && rect.width() >= 4.0) {
+  const Qt::BrushStyle strokes = hatch_of(box.phase, scene_.legend);
+  if (strokes != Qt::SolidPattern && rect.width() >= 4.0) {
     // The strokes leave room for the number.
     const double stripe = has_number ? std::max(4.0, 0.28 * rect.height()) : rect.height();
     painter_.fillRect(QRectF(rect.left(), rect.bottom() - stripe, rect.width(), stripe),
-                      QBrush(faded(ink, ahead ? 0.35 : 0.6), hatch(role_of(box.phase))));
+                      QBrush(faded(ink, ahead ? 0.35 : 0.6), strokes));
   }
   if (has_number) {
     painter_.setPen(ink);
@@ -295,8 +303,9 @@ void SchedulePainter::paint_legend_mark(const ScheduleLegendEntry& entry, const 
   if (entry.mark == ScheduleMark::NoSlot) return painter_.fillRect(swatch, bubble_fill());
   const Role role = role_of(entry.phase);
   painter_.fillRect(swatch, colours_.of(role));
-  if (hatch(role) != Qt::SolidPattern)
-    painter_.fillRect(swatch, QBrush(faded(colours_.text_on(role), 0.6), hatch(role)));
+  const Qt::BrushStyle strokes = hatch_of(entry.phase, scene_.legend);
+  if (strokes != Qt::SolidPattern)
+    painter_.fillRect(swatch, QBrush(faded(colours_.text_on(role), 0.6), strokes));
 }
 
 AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {

@@ -31,6 +31,9 @@ struct ScheduleLegendEntry {
 
 // Goes through all slots of a stage.
 std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt);
+// Returns the hatch of a phase in a schedule with this legend. Whole backward passes have none
+// beside passes that are split, because both have the same colour.
+Qt::BrushStyle hatch_of(SlotPhase phase, const std::vector<ScheduleLegendEntry>& legend);
 
 struct ScheduleScene : PaintedScene<BoxRef> {
   // The moment of the replay; boxes that start later are faint.

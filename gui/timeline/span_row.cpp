@@ -1,13 +1,24 @@
 #include "gui/timeline/span_row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
 
 namespace shardwright::gui {
 namespace {
 
 constexpr std::size_t kBranching = 8;
+
+std::uint32_t bit_of(Role role) {
+  static_assert(enumerators<Role>().size() <= 32);
+  return std::uint32_t{1} << static_cast<unsigned>(role);
+}
+
+// Calls `take` for the roles of a set, in their order. A row has a few of all roles.
+template <class Take>
+void for_each_role(std::uint32_t roles, const Take& take) {
+  for (; roles != 0; roles &= roles - 1) take(static_cast<Role>(std::countr_zero(roles)));
+}
 
 }  // namespace
 
@@ -15,7 +26,7 @@ template <class Part, class AddBusy>
 std::vector<SpanRow::Node> SpanRow::summed_up(const std::vector<Part>& parts, AddBusy add_busy) {
   std::vector<Node> nodes;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i % kBranching == 0) nodes.push_back({parts[i].start, parts[i].end, {}});
+    if (i % kBranching == 0) nodes.push_back({parts[i].start, parts[i].end, {}, 0});
     nodes.back().end = std::max(nodes.back().end, parts[i].end);
     add_busy(nodes.back(), parts[i]);
   }
@@ -30,12 +41,13 @@ SpanRow::SpanRow(std::vector<RowSpan> spans) : spans_(std::move(spans)) {
   for (const RowSpan& span : spans_)
     reach_.push_back(reach_.empty() ? span.end : std::max(reach_.back(), span.end));
   levels_.push_back(summed_up(spans_, [](Node& node, const RowSpan& span) {
-    node.busy[static_cast<std::size_t>(span.role)] += span.end - span.start;
+    node.busy[span.role] += span.end - span.start;
+    node.roles |= bit_of(span.role);
   }));
   while (levels_.back().size() > kBranching) {
     levels_.push_back(summed_up(levels_.back(), [](Node& node, const Node& below) {
-      for (std::size_t role = 0; role < node.busy.size(); ++role)
-        node.busy[role] += below.busy[role];
+      for_each_role(below.roles, [&](Role role) { node.busy[role] += below.busy[role]; });
+      node.roles |= below.roles;
     }));
   }
   if (levels_.back().empty()) levels_.clear();
@@ -95,6 +107,12 @@ class SpanRow::Painter {
   }
 
  private:
+  struct Column {
+    RoleTimes busy{};
+    // The roles whose times are not zero, one a bit.
+    std::uint32_t roles = 0;
+  };
+
   double x_of(double time) const { return (time - window_.from) * per_second_; }
   bool hidden(double start, double end) const { return end < window_.from || start > window_.to; }
 
@@ -120,15 +138,16 @@ class SpanRow::Painter {
       layout_.boxes.push_back({position, x0, x1});
       return;
     }
-    spread(span.start, span.end, [&](RoleTimes& times, double share) {
-      times[span.role] += share * (span.end - span.start);
+    spread(span.start, span.end, [&](Column& column, double share) {
+      column.busy[span.role] += share * (span.end - span.start);
+      column.roles |= bit_of(span.role);
     });
   }
 
   void add_node(const Node& node) {
-    spread(node.start, node.end, [&](RoleTimes& times, double share) {
-      for (std::size_t role = 0; role < times.size(); ++role)
-        times[role] += share * node.busy[role];
+    spread(node.start, node.end, [&](Column& column, double share) {
+      for_each_role(node.roles, [&](Role role) { column.busy[role] += share * node.busy[role]; });
+      column.roles |= node.roles;
     });
   }
 
@@ -150,12 +169,15 @@ class SpanRow::Painter {
 
   void collect_columns() {
     for (std::size_t column = 0; column < columns_.size(); ++column) {
-      const RoleTimes& times = columns_[column];
-      const double busy = std::accumulate(times.begin(), times.end(), 0.0);
+      const RoleTimes& times = columns_[column].busy;
+      double busy = 0.0;
+      Role most{};
+      for_each_role(columns_[column].roles, [&](Role role) {
+        busy += times[role];
+        if (times[role] > times[most]) most = role;
+      });
       if (busy <= 0.0) continue;
-      const auto most = std::max_element(times.begin(), times.end()) - times.begin();
-      layout_.columns.push_back(
-          {static_cast<int>(column), busy * per_second_, static_cast<Role>(most)});
+      layout_.columns.push_back({static_cast<int>(column), busy * per_second_, most});
     }
   }
 
@@ -165,7 +187,7 @@ class SpanRow::Painter {
   double box_width_;
   double per_second_;
   RowLayout layout_;
-  std::vector<RoleTimes> columns_;
+  std::vector<Column> columns_;
 };
 
 RowLayout SpanRow::lay_out(const AxisWindow& window, int width, double box_width) const {

@@ -80,6 +80,8 @@ class SpanRow {
   struct Node {
     double start = 0.0, end = 0.0;
     RoleTimes busy{};
+    // The roles whose times are not zero, one a bit.
+    std::uint32_t roles = 0;
   };
   class Painter;
 

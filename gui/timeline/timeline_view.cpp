@@ -408,7 +408,9 @@ void TimelineView::take_difference(std::shared_ptr<const TimelineDifference> dif
   TextTable table = difference_table(*difference, sides, kMostShown);
   for (QString& heading : table.header) heading = shortened(heading);
   show_table(*differences_, table);
-  QString text = table.rows.empty()
+  const bool shares_ops = !difference->ops().empty();
+  QString text = !shares_ops ? u"No op has the same name in both."_s
+                 : table.rows.empty()
                      ? u"All ops that both have take the same time."_s
                      : u"Largest differences of ops that both have: a click on one shows it."_s;
   for (std::size_t side = 0; side < 2; ++side) {
@@ -418,7 +420,7 @@ void TimelineView::take_difference(std::shared_ptr<const TimelineDifference> dif
                                       sides[static_cast<qsizetype>(side)]);
   }
   differences_summary_->setText(text);
-  canvas_->set_difference(std::move(difference));
+  canvas_->set_difference(shares_ops ? std::move(difference) : nullptr);
 }
 
 void TimelineView::update_hint() {

@@ -10,14 +10,15 @@
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/topology/topology_painter.hpp"
 
 namespace shardwright::gui {
 namespace {
 
+constexpr const char* kTitle = "Each cell has the colour of its busiest link.";
 constexpr double kMapMargin = 10.0, kBelowTitle = 8.0;
 constexpr double kLargestCell = 48.0;
-// The colour of an idle domain, as a share of the way from the background to the busiest one's.
-constexpr double kIdle = 0.08;
+constexpr double kScaleWidth = 120.0, kBesideScale = 8.0;
 
 double busiest_around(const ClusterMap& map, const std::vector<double>& utilisation,
                       sim::VertexIndex vertex) {
@@ -63,17 +64,15 @@ void NodeMap::show_loads(std::vector<double> loads, double most, QStringList nam
   update();
 }
 
-QString NodeMap::title_text() const {
-  return tr("Each cell has the colour of its busiest link: pale is idle, full is %1 of the "
-            "capacity.")
-      .arg(percent_text(most_));
-}
-
 // A narrow map has a title of several lines.
 void NodeMap::place_title() {
   const QRect room(static_cast<int>(kMapMargin), static_cast<int>(kMapMargin),
                    std::max(1, width() - 2 * static_cast<int>(kMapMargin)), height());
-  title_ = fontMetrics().boundingRect(room, Qt::AlignLeft | Qt::TextWordWrap, title_text());
+  title_ = fontMetrics().boundingRect(room, Qt::AlignLeft | Qt::TextWordWrap, tr(kTitle));
+}
+
+double NodeMap::top_of_cells() const {
+  return title_.bottom() + fontMetrics().height() + 2.0 * kBelowTitle;
 }
 
 void NodeMap::resizeEvent(QResizeEvent*) {
@@ -87,7 +86,7 @@ void NodeMap::changeEvent(QEvent* event) {
 
 std::pair<std::size_t, double> NodeMap::grid() const {
   const double wide = width() - 2.0 * kMapMargin;
-  const double high = height() - title_.bottom() - kBelowTitle - kMapMargin;
+  const double high = height() - top_of_cells() - kMapMargin;
   const auto count = static_cast<double>(std::max<std::size_t>(1, loads_.size()));
   double side = std::min(kLargestCell, std::sqrt(wide * high / count));
   const auto columns_of = [&] { return std::max(1.0, std::floor(wide / side)); };
@@ -99,7 +98,7 @@ std::pair<std::size_t, double> NodeMap::grid() const {
 QRectF NodeMap::cell(std::size_t domain) const {
   const auto [columns, side] = grid();
   return {kMapMargin + static_cast<double>(domain % columns) * side,
-          title_.bottom() + kBelowTitle + static_cast<double>(domain / columns) * side, side, side};
+          top_of_cells() + static_cast<double>(domain / columns) * side, side, side};
 }
 
 std::optional<std::size_t> NodeMap::domain_at(const QPointF& position) const {
@@ -126,18 +125,35 @@ bool NodeMap::event(QEvent* event) {
   return true;
 }
 
+void NodeMap::paint_scale(QPainter& painter, const Colours& colours) const {
+  const QFontMetrics metrics = fontMetrics();
+  const double top = title_.bottom() + kBelowTitle, high = metrics.height();
+  double left = kMapMargin;
+  const auto write = [&](const QString& text) {
+    const double width = metrics.horizontalAdvance(text);
+    painter.drawText(QRectF(left, top, width + 1.0, high), Qt::AlignLeft | Qt::AlignVCenter, text);
+    left += width + kBesideScale;
+  };
+  write(tr("idle"));
+  for (int x = 0; x < static_cast<int>(kScaleWidth); ++x)
+    painter.fillRect(QRectF(left + x, top + 0.2 * high, 1.0, 0.6 * high),
+                     sequential_colour(x / kScaleWidth, colours.dark));
+  left += kScaleWidth + kBesideScale;
+  write(tr("%1 % of its capacity").arg(to_qstring(format_number(100.0 * most_))));
+}
+
 void NodeMap::paintEvent(QPaintEvent*) {
   const Colours colours = colours_for(palette());
   QPainter painter(this);
   painter.fillRect(rect(), colours.base);
   painter.setPen(colours.text);
-  painter.drawText(title_, Qt::AlignLeft | Qt::TextWordWrap, title_text());
+  painter.drawText(title_, Qt::AlignLeft | Qt::TextWordWrap, tr(kTitle));
+  paint_scale(painter, colours);
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const QRectF place = cell(i);
     const double gap = place.width() >= 6.0 ? 1.0 : 0.0;
     const double share = most_ > 0.0 ? std::clamp(loads_[i] / most_, 0.0, 1.0) : 0.0;
-    painter.fillRect(place.adjusted(0.0, 0.0, -gap, -gap),
-                     mixed_colour(colours.base, colours.bad, kIdle + (1.0 - kIdle) * share));
+    painter.fillRect(place.adjusted(0.0, 0.0, -gap, -gap), sequential_colour(share, colours.dark));
   }
   if (!hasFocus() || loads_.empty()) return;
   painter.setPen(QPen(colours.accent, 2.0));

@@ -3,6 +3,7 @@
 // have gone.
 #pragma once
 
+#include <QPainter>
 #include <QWidget>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,8 @@
 #include "gui/topology/cluster_map.hpp"
 
 namespace shardwright::gui {
+
+struct Colours;
 
 // The share of its capacity that the busiest link of each domain has, among the links of its
 // accelerators and its NICs; `utilisation` is by link.
@@ -23,7 +26,7 @@ class NodeMap : public QWidget {
  public:
   explicit NodeMap(QWidget* parent = nullptr);
 
-  // `names` are what the cells say: "node 5, ranks 40–47, stage 1". The darkest colour is that of
+  // `names` are what the cells say: "node 5, ranks 40–47, stage 1". The scale of colours ends at
   // `most`.
   void show_loads(std::vector<double> loads, double most, QStringList names);
   // The cell of a domain, in pixels.
@@ -50,8 +53,9 @@ class NodeMap : public QWidget {
   // The number of cells in a full line, and the side of a cell in pixels.
   std::pair<std::size_t, double> grid() const;
   void go_to(std::size_t domain);
-  QString title_text() const;
   void place_title();
+  double top_of_cells() const;
+  void paint_scale(QPainter& painter, const Colours& colours) const;
 
   std::vector<double> loads_;
   double most_ = 1.0;

@@ -28,22 +28,12 @@ constexpr double kNoteLine = 17.0;
 // The width of the way of a group, and its distance from that of another axis.
 constexpr double kRouteWidth = 2.0, kRouteGap = 3.0;
 
-// A sequential colour scale for shares from 0 to 1: the higher, the further from the background in
-// lightness, so that it reads in grey and with colour vision deficiencies. On light backgrounds it
-// is YlOrBr of ColorBrewer (C. Brewer, https://colorbrewer2.org, listed as colour-blind safe), on
-// dark ones the order of lightness is reversed.
+// On light backgrounds the scale is YlOrBr of ColorBrewer (C. Brewer, https://colorbrewer2.org,
+// listed as colour-blind safe), on dark ones the order of lightness is reversed.
 constexpr std::array<QRgb, 6> kLightScale = {0xffcfcfc8, 0xfffec567, 0xfffe9929,
                                              0xffd95f0e, 0xff993404, 0xff4a1500};
 constexpr std::array<QRgb, 6> kDarkScale = {0xff59606b, 0xff96551f, 0xffc46a1c,
                                             0xfff08c1e, 0xfffec44f, 0xfffff7bc};
-
-QColor sequential_colour(double share, bool dark) {
-  const auto& stops = dark ? kDarkScale : kLightScale;
-  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
-  const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
-  const double part = place - static_cast<double>(first);
-  return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
-}
 
 // The width of a line, in pixels, shows its share as well.
 double sequential_width(double share) {
@@ -55,6 +45,14 @@ bool holds(const std::vector<std::int32_t>& ranks, std::uint32_t rank) {
 }
 
 }  // namespace
+
+QColor sequential_colour(double share, bool dark) {
+  const auto& stops = dark ? kDarkScale : kLightScale;
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
+  const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
+  const double part = place - static_cast<double>(first);
+  return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
+}
 
 std::optional<LinkIndex> busiest_link(const std::vector<double>& utilisation) {
   const auto most = std::max_element(utilisation.begin(), utilisation.end());

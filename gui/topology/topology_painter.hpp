@@ -94,6 +94,10 @@ std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisatio
 // Returns the number of links whose utilisation is within 2 % of the highest.
 std::size_t links_as_busy(const std::vector<double>& utilisation);
 
+// Returns the colour of a load, from 0 to 1 of the end of the scale: the higher, the further from
+// the background in lightness, so that it reads in grey and with colour vision deficiencies.
+QColor sequential_colour(double share, bool dark);
+
 // Returns the end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
 double scale_end(const std::vector<double>& utilisation);
 

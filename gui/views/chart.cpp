@@ -64,6 +64,8 @@ void Chart::put_legend_above() {
   plotLayout()->setRowStretchFactor(0, 0.001);
   legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
   legend->setBorderPen(Qt::NoPen);
+  // The axes are as wide as the legend may be, which would be a few pixels while it has no entry.
+  legend->setMaximumSize(QWIDGETSIZE_MAX / 2, QWIDGETSIZE_MAX);
   is_legend_above_ = true;
   restyle();
   connect(this, &QCustomPlot::beforeReplot, this, &Chart::arrange_legend);

@@ -18,6 +18,9 @@ constexpr std::size_t kParts = 120;
 // In pixels.
 constexpr double kNearMark = 8.0, kBetweenCheckpoints = 9.0;
 constexpr int kLossesHeight = 46;
+// Many marks are small, because large ones would hide the range of the runs.
+constexpr int kManyMarks = 25;
+constexpr double kMark = 7.0, kSmallMark = 4.0;
 
 struct PartLook {
   int series;
@@ -201,7 +204,8 @@ void TrajectoryChart::add_interruptions() {
   QCPGraph* marks = addGraph();
   marks->setName(tr("interruption"));
   marks->setLineStyle(QCPGraph::lsNone);
-  marks->setScatterStyle(scatter_style(Marker::TriangleDown, colours().bad, 7.0));
+  const double size = times.size() > kManyMarks ? kSmallMark : kMark;
+  marks->setScatterStyle(scatter_style(Marker::TriangleDown, colours().bad, size));
   marks->setData(times, tokens, true);
 }
 

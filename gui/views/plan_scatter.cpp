@@ -262,7 +262,7 @@ void PlanScatter::update_marks() {
     graph->addData(value(x_, row), value(y_, row));
   };
   ring(chosen_mark_, chosen_, colours().accent, compared_ ? tr("A: chosen") : tr("chosen"));
-  ring(compared_mark_, compared_, colours().warning, tr("B: compared with it"));
+  ring(compared_mark_, compared_, colours().warning, tr("B: compared"));
   replot(rpQueuedReplot);
 }
 

@@ -80,7 +80,7 @@ RunCharts::RunCharts(QWidget* parent)
     : RunCharts(
           {metric_chart(u"run_loss"_s, tr("loss")), metric_chart(u"run_rate"_s, tr("tokens/s")),
            metric_chart(u"run_mfu"_s, tr("MFU (%)")),
-           metric_chart(u"run_memory"_s, tr("step's tensors, rank 0 (MB)"))},
+           metric_chart(u"run_memory"_s, tr("step's tensors (MB)"))},
           parent) {}
 
 RunCharts::RunCharts(const Charts& charts, QWidget* parent)

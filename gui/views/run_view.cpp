@@ -106,6 +106,8 @@ RunView::RunView(Selection* selection, QWidget* parent)
           this, [this](const auto& calibration) { take_calibration(*calibration); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
   charts_ = new RunCharts;
+  // The charts give way to the lines above them before the view scrolls.
+  charts_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   connect(charts_, &RunCharts::restyled, this, &RunView::update_charts);
   trials_ = new TrialsPane;
   connect(trials_, &TrialsPane::chosen, this, &RunView::follow_trial);
@@ -121,10 +123,6 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(&follower_, &RunFollower::grown, this, &RunView::update_charts);
   connect(&other_, &RunFollower::grown, this, &RunView::update_charts);
   connect(selection_, &Selection::chosen_changed, this, &RunView::update_start);
-  empty_->show_hint(
-      tr("Name a corpus and a folder, then <b>Start</b>: this machine trains under the chosen "
-         "plan, one process a rank on its CPU cores.<br>Or open the folder of an earlier run, or "
-         "<a href=\"try\">try a tiny model on this machine</a>."));
   connect(empty_, &EmptyState::link_clicked, this, &RunView::try_wanted);
   update_controls();
 }
@@ -311,7 +309,24 @@ void RunView::update_start() {
   start_->setEnabled(starting_is_off_.isEmpty());
   start_->setToolTip(starting_is_off_.isEmpty() ? tr("Trains on this machine under the chosen plan")
                                                 : starting_is_off_);
+  if (empty_->is_empty()) empty_->show_hint(hint());
   Q_EMIT controls_changed();
+}
+
+QString RunView::hint() const {
+  QString text = excess_of_ranks().toHtmlEscaped();
+  QString open = tr("Open");
+  if (text.isEmpty()) {
+    open = tr("Or open");
+    const QString first = starting_is_off_.isEmpty()
+                              ? tr("Press <b>Start</b>")
+                              : tr("Name a corpus and a folder, then press <b>Start</b>");
+    text = tr("%1: this machine trains under the chosen plan, one process a rank on its CPU cores.")
+               .arg(first);
+  }
+  return text + tr("<br>%1 the folder of an earlier run, or <a href=\"try\">try a tiny model on "
+                   "this machine</a>.")
+                    .arg(open);
 }
 
 void RunView::update_controls() {
@@ -327,16 +342,21 @@ void RunView::update_controls() {
   update_start();
 }
 
+QString RunView::excess_of_ranks() const {
+  const auto scenario = selection_->scenario();
+  const std::int64_t ranks = scenario ? scenario->plan.world_size() : 0;
+  const auto most = std::max<std::int64_t>(kMostLocalRanks, QThread::idealThreadCount());
+  if (ranks <= most) return {};
+  return tr("The chosen plan is for %1, and a run here has at most %2.")
+      .arg(counted_text(ranks, "GPU"), counted_text(most, "rank"));
+}
+
 QString RunView::obstacle_to_starting() const {
   if (process_.is_running()) return tr("A run is in progress: stop it first.");
-  const auto scenario = selection_->scenario();
-  if (!scenario) return tr("Choose a plan in Plans first.");
-  const std::int64_t ranks = scenario->plan.world_size();
-  const auto most = std::max<std::int64_t>(kMostLocalRanks, QThread::idealThreadCount());
-  if (ranks > most)
-    return tr("The chosen plan is for %1, and a run here has at most %2. “Try a tiny "
-              "model on this machine” in the menu Plan plans for one that fits.")
-        .arg(counted_text(ranks, "GPU"), counted_text(most, "rank"));
+  if (!selection_->scenario()) return tr("Choose a plan in Plans first.");
+  if (const QString excess = excess_of_ranks(); !excess.isEmpty())
+    return tr("%1 “Try a tiny model on this machine” in the menu Plan plans for one that fits.")
+        .arg(excess);
   if (data_->text().isEmpty()) return tr("Name a corpus: a text to train on.");
   if (out_->text().isEmpty()) return tr("Name a folder for the files of the run.");
   return {};

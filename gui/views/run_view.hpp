@@ -84,8 +84,12 @@ class RunView : public View {
   void update_controls();
   // Reads no file, because it follows each key that is typed.
   void update_start();
+  // Says that the chosen plan has more ranks than a run here may have; empty if it has not.
+  QString excess_of_ranks() const;
   // Returns the reason why no run can start, or an empty text.
   QString obstacle_to_starting() const;
+  // What the view says while it shows no run.
+  QString hint() const;
   // Returns the reason why no calibration is possible, or an empty text.
   QString obstacle_to_calibrating() const;
   void update_calibrate();

@@ -124,10 +124,11 @@ void WaterfallChart::rebuild() {
     titles.append(row.title);
     if (beside_) {
       add_bar(key + offset, width, beside_start, beside_time, row.role, true);
-      add_label(tr("%1 | %2").arg(time_text(row.time), time_text(row.beside_time)),
-                std::max(time > 0.0 ? start + time : 0.0,
-                         beside_time > 0.0 ? beside_start + beside_time : 0.0),
-                key, Qt::AlignLeft | Qt::AlignVCenter);
+      const double first = time > 0.0 ? start : beside_start;
+      const double second = beside_time > 0.0 ? beside_start : start;
+      const QString times = tr("%1 | %2").arg(time_text(row.time), time_text(row.beside_time));
+      shares_.push_back({add_label(times, first, key, {}), std::min(first, second),
+                         std::max(first + time, second + beside_time), row.role});
     } else {
       shares_.push_back({add_label(share_text(row.time / result_->step), start, key, {}), start,
                          start + time, row.role});

@@ -74,6 +74,8 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   empty_ = new EmptyState(chart_);
   reason_ = wrapped_label(u"knee_reason"_s);
   chart_->setMinimumHeight(kLeastChartHeight);
+  // The chart gives way to the sentence below it before the view scrolls.
+  chart_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());

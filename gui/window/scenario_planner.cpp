@@ -138,6 +138,9 @@ void ScenarioPlanner::plan_on(const Scenario& scenario, const QString& cluster) 
 void ScenarioPlanner::plan_on_this_machine(bool tiny) {
   tiny_ = tiny;
   if (is_probed()) return take_this_machine({});
+  // A search would take a part of the machine that is measured.
+  interrupted_ = interrupted_ || search_.is_running();
+  search_.stop();
   probe_.start();
   parts_.messages->say(u"probe"_s, Tone::Notice,
                        tr("Probing this machine, which takes half a minute if it is idle and "
@@ -147,7 +150,11 @@ void ScenarioPlanner::plan_on_this_machine(bool tiny) {
 
 void ScenarioPlanner::take_this_machine(const QString& problem) {
   parts_.messages->say(u"probe"_s, Tone::Problem, problem);
-  if (!problem.isEmpty() || !is_probed()) return;
+  const bool interrupted = std::exchange(interrupted_, false);
+  if (!problem.isEmpty() || !is_probed()) {
+    if (interrupted) start();
+    return;
+  }
   try {
     parts_.document->replace(tr("planning on this machine"),
                              on_this_machine(tiny_ ? tiny_choice() : parts_.document->choice()));

@@ -91,6 +91,8 @@ class ScenarioPlanner : public QObject {
   MachineProbe probe_;
   // True if the tiny scenario is waited for.
   bool tiny_ = false;
+  // True if the probe has stopped a search, which begins anew if the probe finds nothing.
+  bool interrupted_ = false;
   // True while the scenario of shown plans is taken over.
   bool adopts_ = false;
   // The fields that the shown plans were found for; none if they come from a file whose scenario no

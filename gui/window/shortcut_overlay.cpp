@@ -26,7 +26,8 @@ constexpr std::array kGestures = {
     Gesture{"Ctrl+click", "compare the chosen plan with another"},
     Gesture{"Drag", "lasso around points; with Shift a rectangle"},
     Gesture{"Wheel", "zoom a plot; over an axis only that one"},
-    Gesture{"Middle drag", "pan a plot; in painted views also Shift + drag or arrow keys"},
+    Gesture{"Middle drag", "pan a plot"},
+    Gesture{"Shift+drag", "pan a painted view, as arrow keys do"},
     Gesture{"Right click", "filter by a cell or an op; pin, fold rows"},
     Gesture{"Double click", "show all of a plot again"},
 };
@@ -40,7 +41,7 @@ constexpr std::array kTimelineKeys = {
     Gesture{"Enter", "zoom to the selected range"},
     Gesture{"Backspace", "back to the range before"},
     Gesture{"Ctrl+F", "search; . and , go from match to match"},
-    Gesture{"Alt+↑ ↓", "move the row of the chosen op; with Shift its rank"},
+    Gesture{"Alt+↑ ↓", "move the op's row; with Shift its rank"},
     Gesture{"Drag of a name", "move a row or a rank"},
     Gesture{"Q", "what the chosen op is, beside the rows"},
     Gesture{"Esc", "clear the selection"},

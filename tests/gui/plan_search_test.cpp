@@ -105,6 +105,7 @@ TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
     EXPECT_EQ(sets_[i]->on_front.size(), sets_[i]->plans.size());
     EXPECT_EQ(sets_[i]->complete, i + 1 == sets_.size());
     EXPECT_FALSE(sets_[i]->request.found);
+    EXPECT_FALSE(sets_[i]->request.layer_costs) << "a shown set would keep their memory";
     if (i == 0) continue;
     EXPECT_LE(sets_[i]->plans.front().score, sets_[i - 1]->plans.front().score);
   }
@@ -260,7 +261,7 @@ TEST(BackgroundJob, ReportsAFailureInWords) {
     throw InputError("plan.json", {{"/plan/tp", "3", "a divisor of 64"}});
   });
   ASSERT_TRUE(wait_for([&] { return !failure.isEmpty(); }));
-  EXPECT_EQ(failure, u"plan.json: /plan/tp: 3; expected a divisor of 64"_s);
+  EXPECT_EQ(failure, u"plan.json: plan › tp: 3; expected a divisor of 64"_s);
 }
 
 TEST(Selection, KeepsAPlanThatIsFoundAgain) {

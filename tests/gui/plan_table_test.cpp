@@ -100,6 +100,26 @@ TEST_F(PlanTable, ATermOfACellHoldsForItsPlan) {
   EXPECT_GT(terms, 15);
 }
 
+TEST(PlanFigure, SmallMeasuresKeepThreeDigitsAndSharesDoNot) {
+  PlanSet set = *small_set();
+  sim::StepResult& result = set.plans[0].result;
+  const auto text = [&](const char* id) {
+    return plan_figure(figure_index(to_qstring(id))).text(set, 0);
+  };
+  for (const auto& [size, shown] : {std::pair{0.13441, "0.134"},
+                                    {0.0056, "0.00560"},
+                                    {1.04, "1.0"},
+                                    {58.04, "58.0"},
+                                    {0.0, "0.0"}}) {
+    result.stages[static_cast<std::size_t>(result.fullest)].memory.peak = gigabytes(size);
+    EXPECT_EQ(text("memory"), to_qstring(shown));
+  }
+  result.step = Seconds(0.03994);
+  EXPECT_EQ(text("step"), u"0.0399"_s);
+  result.throughput.mfu = 0.0004;
+  EXPECT_EQ(text("mfu"), u"0.0"_s);
+}
+
 // A cell of 58.0 is not below 58, although its plan may need 57.96.
 TEST_F(PlanTable, ComparesTheNumbersThatItShows) {
   for (const char* figure : {"memory", "step", "mfu", "cost"}) {

@@ -35,10 +35,14 @@ std::vector<QCPItemText*> labels_of(const QCustomPlot& chart) {
 // However long the longest bar is, its share can be read.
 TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
   WaterfallChart chart;
-  for (const int width : {270, 290, 420}) {
+  const auto cases = {std::pair{270, std::optional<sim::StepResult>()},
+                      {290, std::nullopt},
+                      {420, std::nullopt},
+                      {440, step_of(17.0, 0.4)}};
+  for (const auto& [width, beside] : cases) {
     for (const double share : {0.05, 0.5, 0.7, 0.75, 0.9, 0.99}) {
       shown(chart, {width, 300});
-      chart.show(step_of(16.0, share));
+      chart.show(step_of(16.0, share), beside);
       chart.replot();
       const QRectF room = QRectF(chart.axisRect()->rect()).adjusted(-2, -2, 2, 2);
       ASSERT_FALSE(labels_of(chart).empty());

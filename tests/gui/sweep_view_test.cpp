@@ -3,6 +3,7 @@
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QLabel>
+#include <QScrollArea>
 #include <QSpinBox>
 #include <QTableView>
 #include <utility>
@@ -52,6 +53,18 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
 
   sweep(planner::SweepAxis::Gpus, *small_set());
   EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(u"All train"_s));
+}
+
+// The sentence below the chart has the answer, so that it is not scrolled out of the first window.
+TEST_F(SweepViewTest, TheReasonBelowTheChartIsSeenInAWindowOfItsFirstSize) {
+  window_.resize(1280, 690);
+  sweep(planner::SweepAxis::SeqLen, *small_set());
+  QCoreApplication::processEvents();
+  const auto& reason = find<QLabel>("knee_reason");
+  const auto* area = window_.findChild<SweepView*>()->findChild<QScrollArea*>();
+  const QRect shown = reason.rect().translated(reason.mapTo(area->viewport(), QPoint()));
+  EXPECT_FALSE(reason.text().isEmpty());
+  EXPECT_LE(shown.bottom(), area->viewport()->rect().bottom());
 }
 
 // With real keys: what is typed is swept, and one button brings the usual points back.

@@ -32,5 +32,12 @@ TEST(ToolTip, ShowsValuesInALineAndSentencesBelow) {
   EXPECT_FALSE(tool_tip({}, {{QString(61, u'a')}}).contains(u"nowrap"_s));
 }
 
+// Keys of JSON may hold slashes, which pointers escape (RFC 6901).
+TEST(FieldText, NamesFieldsAndEntriesAndLeavesOtherPlaces) {
+  EXPECT_EQ(field_text("/plans/1/plan/tp"), u"plans › entry 2 › plan › tp"_s);
+  EXPECT_EQ(field_text("/what_if/peak FLOP~1s/a~01"), u"what_if › peak FLOP/s › a~1"_s);
+  EXPECT_EQ(field_text("line 3"), u"line 3"_s);
+}
+
 }  // namespace
 }  // namespace shardwright::gui

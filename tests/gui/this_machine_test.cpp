@@ -62,11 +62,14 @@ TEST_F(ThisMachineTest, AProbeIsAnnouncedAndCanBeStopped) {
   trigger("plan.here");
   EXPECT_TRUE(said().contains(u"Probing this machine"_s));
   QTest::qWait(300);
+  EXPECT_EQ(window_.selection().set(), nullptr) << "a search would disturb the probe";
   click(u"Probing this machine"_s, "offer");
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(said(), QString());
   EXPECT_FALSE(is_probed());
   EXPECT_EQ(window_.document().choice(), small_choice());
+  ASSERT_NE(window_.selection().set(), nullptr);
+  EXPECT_TRUE(window_.selection().set()->complete);
 }
 
 TEST_F(ThisMachineTest, ADamagedProfileIsReported) {

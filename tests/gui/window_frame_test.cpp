@@ -348,14 +348,19 @@ TEST_F(WindowFrameTest, ACommandThatCanDoNothingSaysWhy) {
 
 TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
   auto& start = find<QPushButton>("run_start");
+  const auto hint = [&] {
+    return window_.findChild<RunView*>()->findChild<QLabel*>(u"hint"_s)->text();
+  };
   EXPECT_FALSE(start.isEnabled());
   EXPECT_THAT(start.toolTip(), Says("Choose a plan"));
   show_plans();
   EXPECT_THAT(start.toolTip(), Says("Name a corpus"));
+  EXPECT_THAT(hint(), Says("Name a corpus and a folder"));
   find<QLineEdit>("run_data").setText(u"corpus.txt"_s);
   EXPECT_THAT(start.toolTip(), Says("Name a folder"));
   find<QLineEdit>("run_out").setText(folder_.filePath(u"run"_s));
   EXPECT_TRUE(start.isEnabled());
+  EXPECT_THAT(hint(), Says("Press <b>Start</b>"));
   PlanSet large = *small_set();
   large.plans.resize(1);
   large.plans[0].plan.global_batch *= 512;
@@ -364,6 +369,7 @@ TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
   ASSERT_TRUE(is_idle());
   EXPECT_FALSE(start.isEnabled());
   EXPECT_THAT(start.toolTip(), Says("a run here has at most"));
+  EXPECT_THAT(hint(), Says("a run here has at most"));
   // The command of the menu and its keys obey the same reason.
   EXPECT_FALSE(window_.actions().find(u"plan.run"_s)->isEnabled());
   trigger("plan.run");

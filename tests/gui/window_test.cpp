@@ -349,6 +349,7 @@ TEST_F(WindowTest, CtrlPGoesToAnOpOfTheTimeline) {
 }
 
 TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
+  window_.resize(1280, 690);
   QTest::keyClick(&window_, Qt::Key_Question);
   auto& overlay = find<QFrame>("shortcuts");
   ASSERT_TRUE(overlay.isVisible());
@@ -356,6 +357,7 @@ TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
   for (const char* text : {"Backspace", "T C E P D", "Space", "W S", "Ctrl+Shift+P"})
     EXPECT_TRUE(overlay.findChild<QLabel*>()->text().contains(to_qstring(text))) << text;
   EXPECT_TRUE(window_.rect().contains(overlay.geometry()));
+  EXPECT_EQ(overlay.findChild<QScrollArea*>()->horizontalScrollBar()->maximum(), 0);
   QTest::keyClick(&overlay, Qt::Key_Escape);
   window_.resize(700, 500);
   QTest::keyClick(&window_, Qt::Key_Question);

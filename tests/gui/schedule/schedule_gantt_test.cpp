@@ -46,6 +46,21 @@ TEST(ScheduleGantt, EveryKindHasEachMicrobatchOnce) {
   }
 }
 
+TEST(ScheduleGantt, ThePhasesOfEveryKindHaveLooksOfTheirOwn) {
+  for (const ScheduleKind kind : all_kinds()) {
+    for (const ScheduleCase& c : cases_of(kind)) {
+      if (c.shape.microbatches > 16) continue;
+      const auto legend = legend_of(ScheduleGantt(kind, c.shape));
+      std::set<std::pair<Role, Qt::BrushStyle>> looks;
+      for (const ScheduleLegendEntry& entry : legend) {
+        if (entry.mark != ScheduleMark::Phase) continue;
+        EXPECT_TRUE(looks.insert({role_of(entry.phase), hatch_of(entry.phase, legend)}).second)
+            << shown(c) << " " << entry.text.toStdString();
+      }
+    }
+  }
+}
+
 TEST(ScheduleGantt, ItsSummaryCountsInTheSingularToo) {
   ScheduleShape shape;
   shape.stages = shape.microbatches = 1;
