@@ -190,7 +190,7 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
     const bool is_backward = call.main->backward || (is_attention && call.backward);
     const bool ends_forward = is_backward && pass.names.size() >= kLeastPass;
     if (pass.names.size() == kMostAnchors || ends_forward) {
-      pass.may_recompute = ends_forward && !call.main->backward;
+      pass.may_recompute = ends_forward && is_attention;
       break;
     }
     const std::size_t name =
