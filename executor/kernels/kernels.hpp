@@ -236,11 +236,35 @@ class Kernels {
                                           Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
+  // Attention of a ring over the keys and values of one rank, whose part of each sequence is
+  // `owner`. `block` has a row of them for each token. It is null in the first step, whose keys and
+  // values lie in `qkv`; a query of this step sees a key. The other steps add to `out` and
+  // `statistics`, of which these are the log of the sum so far.
+  virtual void ring_attention(const AttentionWork& /*work*/, SequencePart /*part*/,
+                              SequencePart /*owner*/, const void* /*qkv*/, const void* /*block*/,
+                              void* /*out*/, void* /*statistics*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  // Here the first step need not be that of the rank's own keys. The others add to `dqkv`. `dblock`
+  // receives the gradients of keys and values; where it is null, they are added to those in `dqkv`.
+  virtual void ring_attention_backward(const AttentionWork& /*work*/, SequencePart /*part*/,
+                                       SequencePart /*owner*/, const void* /*qkv*/,
+                                       const void* /*block*/, const void* /*out*/,
+                                       const void* /*statistics*/, const void* /*dout*/,
+                                       void* /*dqkv*/, void* /*dblock*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
   // Copies the first `columns` of rows of activations within the device; widths are those of a row
   // in elements.
   virtual void copy_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
                             std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
                             Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  // Adds them instead.
+  virtual void add_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
+                           std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
+                           Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
 

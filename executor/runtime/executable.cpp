@@ -141,9 +141,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
                 "false", "true: tensor-parallel ranks that send tokens to experts share these out");
   const bool exchanges = plan.context_parallel == ContextParallelKind::Ulysses;
-  needs.require(
-      plan.cp == 1 || exchanges || plan.context_parallel == ContextParallelKind::AllGather,
-      "/plan/context_parallel", name_of(plan.context_parallel), "all-gather or ulysses");
   needs.require(plan.cp == 1 || !exchanges || model.attention.kv_heads % (plan.tp * plan.cp) == 0,
                 "/plan/cp", fmt::format("tp {} x cp {}", plan.tp, plan.cp),
                 fmt::format("a divisor of the {} key/value heads, which ulysses shares out",

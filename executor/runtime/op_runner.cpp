@@ -37,6 +37,7 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
     head_buffer_ = kernels.allocate(2 * static_cast<std::size_t>(shape_.tokens) * row *
                                     bytes_of(kernels.element()));
   }
+  find_ring_steps();
   if (parameters.shards().holds_shards_alone) {
     const std::size_t elements =
         place_norms(unsharded_norms_, &ParameterSlice::is_norm, [&](std::size_t unit) {
@@ -114,6 +115,8 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
     case OpKind::Residual:
       return kernels_.add(shape_.residual_tokens * shape_.hidden, bound.read(0), bound.read(1),
                           bound.write(0), bound.queue);
+    case OpKind::GradientAccumulation:
+      return add_ring_gradient(bound);
     case OpKind::Embedding:
       return embedding(bound, state);
     case OpKind::Loss:

@@ -157,6 +157,11 @@ class OpRunner {
   void gather_keys_values(const BoundOp& bound, Communicator& group);
   void scatter_key_value_gradients(const BoundOp& bound, Communicator& group);
   void* gathered_gradient(void* gradients) const;
+  // Ring: keys and values that lie in rows with the queries are packed before they are sent.
+  void find_ring_steps();
+  void ring_attention(const BoundOp& bound, const AttentionWork& work);
+  void shift_ring(const BoundOp& bound, Communicator& group);
+  void add_ring_gradient(const BoundOp& bound);
   // Ulysses: tokens of all heads go to the ranks of their heads, or come back from them. `widths`
   // are the columns that all heads have in a row, of each tensor that lies in it.
   bool exchanges_heads() const;
@@ -250,6 +255,8 @@ class OpRunner {
   // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the
   // first layer's number.
   std::set<TensorId> of_embedding_;
+  // The number of each attention among those of its ring, from 0.
+  std::map<const Op*, std::int64_t> ring_steps_;
   // Attention of some layer runs once more before its backward pass.
   bool reruns_attention_ = false;
   Kernels& kernels_;
@@ -275,8 +282,10 @@ class OpRunner {
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
   // norms, then their values before the data-parallel reduction.
   // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output,
-  // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives.
-  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_, head_buffer_;
+  // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives,
+  // `ring_buffer_` the keys and values that a ring sends first.
+  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_, head_buffer_,
+      ring_buffer_;
 };
 
 }  // namespace shardwright::executor

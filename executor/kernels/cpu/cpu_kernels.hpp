@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "executor/kernels/cpu/activation.hpp"
@@ -222,6 +223,7 @@ class CpuKernels final : public Kernels {
                                   const void* dout, void* dq, void* dgathered,
                                   Queue /*queue*/) override {
     const std::int64_t rows = work.batch * work.q_tokens, d = work.qk_head_dim;
+    matrix<Real>(dq, rows, work.heads * d).setZero();
     matrix<Real>(dgathered, part.ranks * rows, key_value_width(work)).setZero();
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
       const auto from = gathered_operands(work, part, sequence, head, gathered);
@@ -237,6 +239,44 @@ class CpuKernels final : public Kernels {
            gradient.values.gradient()});
       gradient.keys.add_to(static_cast<Real*>(dgathered));
       gradient.values.add_to(static_cast<Real*>(dgathered));
+    });
+  }
+
+  void ring_attention(const AttentionWork& work, SequencePart part, SequencePart owner,
+                      const void* qkv, const void* block, void* out, void* statistics,
+                      Queue /*queue*/) override {
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto operands = ring_operands(work, part, owner, sequence, head, qkv, block);
+      auto log_sums = row<Real>(statistics, sequence * work.heads + head, work.q_tokens);
+      if (block == nullptr)
+        return attention_head<Real>(operands, head_output(work, place, out), log_sums);
+      RowMatrix<Real> block_out(work.q_tokens, work.v_head_dim);
+      Eigen::Array<Real, 1, Eigen::Dynamic> block_log_sums(work.q_tokens);
+      attention_head<Real>(operands, matrix<Real>(block_out.data(), work.q_tokens, work.v_head_dim),
+                           row<Real>(block_log_sums.data(), 0, work.q_tokens));
+      add_attention<Real>(block_out,
+                          row<Real>(std::as_const(block_log_sums).data(), 0, work.q_tokens),
+                          head_output(work, place, out), log_sums);
+    });
+  }
+
+  void ring_attention_backward(const AttentionWork& work, SequencePart part, SequencePart owner,
+                               const void* qkv, const void* block, const void* out,
+                               const void* statistics, const void* dout, void* dqkv, void* dblock,
+                               Queue /*queue*/) override {
+    const std::int64_t rows = work.batch * work.q_tokens;
+    if (block == nullptr) matrix<Real>(dqkv, rows, HeadPlace(work, 0, 0).row_width).setZero();
+    if (dblock != nullptr) matrix<Real>(dblock, rows, key_value_width(work)).setZero();
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto gradients = head_gradients(work, place, static_cast<Real*>(dqkv));
+      attention_head_backward<Real>(
+          ring_operands(work, part, owner, sequence, head, qkv, block),
+          head_output(work, place, out),
+          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+          head_output(work, place, dout),
+          dblock == nullptr ? gradients
+                            : block_gradients(work, BlockPlace(work, sequence, head), gradients,
+                                              static_cast<Real*>(dblock)));
     });
   }
 
@@ -366,6 +406,12 @@ class CpuKernels final : public Kernels {
     matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
   }
 
+  void add_columns(std::int64_t rows, std::int64_t columns, const void* from,
+                   std::int64_t from_width, void* to, std::int64_t to_width,
+                   Queue /*queue*/) override {
+    matrix<Real>(to, rows, columns, to_width) += matrix<Real>(from, rows, columns, from_width);
+  }
+
   void choose_experts(const RouterShape& shape, void* scores, std::int32_t* chosen, void* weights,
                       Queue /*queue*/) override {
     choose_experts_of_rows<Real>(shape, scores, chosen, weights);
@@ -460,6 +506,18 @@ class CpuKernels final : public Kernels {
                                           const void* out) {
     return matrix<Real>(static_cast<const Real*>(out) + place.out, work.q_tokens, work.v_head_dim,
                         place.out_width);
+  }
+
+  static HeadOperands<Real> ring_operands(const AttentionWork& work, SequencePart part,
+                                          SequencePart owner, std::int64_t sequence,
+                                          std::int64_t head, const void* qkv, const void* block) {
+    HeadOperands<Real> operands =
+        head_operands(work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv));
+    operands.part = part;
+    operands.owner = owner;
+    if (block == nullptr) return operands;
+    return block_operands(work, BlockPlace(work, sequence, head), operands,
+                          static_cast<const Real*>(block));
   }
 
   static GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,

@@ -200,7 +200,7 @@ TEST_P(VolumeOfRanks, HybridShard) {
               2.0 * others(2.0) * kElement * parameters_of(made) / n(), 1.0);
 }
 
-// Keys and values of s/c tokens go around to the c-1 other ranks; backward with their gradients.
+// Keys and values of s/c tokens go around to the c-1 other ranks; backward their gradients, too.
 TEST_P(VolumeOfRanks, RingAttention) {
   LoweringCase made = dense_model();
   made.plan.cp = GetParam();

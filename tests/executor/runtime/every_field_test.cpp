@@ -168,7 +168,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/tp", kNoMatter, [](P& p) { p.tp = 2; }},
     {"/pp", kNoMatter, [](P& p) { p.pp = 2; }},
     {"/cp", kNoMatter, [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
-    {"/context_parallel", kRefused, [](P& p) { p.cp = 2; }},
+    {"/context_parallel", kNoMatter, [](P& p) { p.cp = 2; }},
     {"/context_parallel", kNoMatter,
      [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::Ulysses; }},
     {"/cp", kRefused, [](P& p) { p.cp = 4, p.context_parallel = ContextParallelKind::Ulysses; }},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -32,10 +33,15 @@ Plan one_rank_plan();
 // Returns a generated text.
 const TokenFile& corpus();
 
+// Returns a communicator that stands for the given one.
+using WrapCommunicator =
+    std::function<std::unique_ptr<Communicator>(std::unique_ptr<Communicator>)>;
+
 // Calls `work` concurrently on each rank of a plan, with the rank's trainer and that text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work,
-              const StackSpec& stack = load_stack("shardwright"));
+              const StackSpec& stack = load_stack("shardwright"),
+              const WrapCommunicator& wrap = nullptr);
 
 // Runs the steps `first` to `last` - 1 and returns their losses.
 std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
