@@ -25,6 +25,8 @@ namespace shardwright {
 //               one of a forward pass writes them into qkv, too, where the backward pass begins.
 //   Norm        (x) -> (y)
 //               backward (dy, [gradients that go around the norm and are added,] x) -> (dx)
+//               of the heads of queries and keys, in place (qkv) -> (qkv, queries and keys before)
+//               backward (dqkv, queries and keys before) -> (dqkv)
 //   GradientAccumulation  (sum, summand) -> (sum)
 //   Rope        in place
 //   Activation  (up) -> (out), a row of `up` holding the gate before the rest

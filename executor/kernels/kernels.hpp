@@ -35,6 +35,14 @@ struct NormShape {
   double epsilon = 1e-5;
 };
 
+// Some heads of rows. The widths are the elements from those of one row to those of the next, in
+// place and in a copy of the heads before a norm.
+struct HeadNormShape {
+  std::int64_t rows = 0, heads = 0, head_dim = 0;
+  std::int64_t row_width = 0, before_width = 0;
+  double epsilon = 1e-5;
+};
+
 // Rotary positions (arXiv 2104.09864) of the first `heads` heads of each row. Element i of a head's
 // first `rotated` elements pairs with element i + rotated / 2, as in Hugging Face's Llama.
 struct RopeShape {
@@ -161,6 +169,19 @@ class Kernels {
   virtual void norm_backward(const NormShape& shape, const void* dy, const void* residual,
                              const void* x, const void* weight, void* dx, void* dweight,
                              void* dbias, Queue queue) = 0;
+
+  // RMSNorm of each head, in place, which `check_executable` admits on CPUs alone. `before`
+  // receives the heads as they were.
+  virtual void head_norm(const HeadNormShape& /*shape*/, const void* /*weight*/, void* /*heads*/,
+                         void* /*before*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no norm of heads on this device");
+  }
+  // Turns the gradient of its result into that of its input, in place; adds to dweight.
+  virtual void head_norm_backward(const HeadNormShape& /*shape*/, const void* /*before*/,
+                                  const void* /*weight*/, void* /*gradient*/, void* /*dweight*/,
+                                  Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no norm of heads on this device");
+  }
 
   // Works in place; the backward pass uses `inverse`.
   virtual void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) = 0;

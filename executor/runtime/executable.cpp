@@ -29,8 +29,8 @@ void check_attention(Requirements& needs, const ModelSpec& model) {
   needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
   needs.require(!attention.output_gate, "/model/attention/output_gate", "true",
                 "no gate on the output of attention");
-  needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
-                "no norm of queries and keys");
+  needs.require(!attention.qk_norm_whole, "/model/attention/qk_norm_whole", "true",
+                "norms of each head of queries and keys, or none");
   needs.require(attention.sliding_window == 0, "/model/attention/sliding_window",
                 std::to_string(attention.sliding_window), "0: attention to all earlier tokens");
 }
@@ -94,6 +94,8 @@ void check_model(Requirements& needs, const ModelSpec& model) {
 
 void check_on_gpu(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
+  needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
+                "false: norms of queries and keys run on CPUs alone");
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
   needs.require(whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
                 "a multiple of 8, which cuDNN's attention requires");

@@ -124,6 +124,7 @@ class OpRunner {
   void compute(const BoundOp& bound, StepState& state);
   void gemm(const BoundOp& bound);
   void norm(const BoundOp& bound);
+  void head_norms(const BoundOp& bound);
   void rope(const BoundOp& bound);
   RopeShape rope_shape() const;
   void activation(const BoundOp& bound);
@@ -138,9 +139,12 @@ class OpRunner {
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one
   // after another in a buffer; returns its elements.
-  std::size_t place_norms(std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
+  std::size_t place_norms(std::vector<NormGradient>& norms,
+                          const std::function<bool(const ParameterSlice&)>& counts,
                           const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
+  // True if a tensor-parallel rank has one addend of the parameter's gradient.
+  bool is_split(const ParameterSlice& slice) const;
   bool reads_gathered(const Op& op) const;
   bool writes_gradient(const Op& op) const;
   // Returns the part of the op's microbatch.
@@ -271,8 +275,7 @@ class OpRunner {
   std::set<TensorId> expert_results_, sent_rows_, received_rows_;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
-  // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their
-  // elements.
+  // Norms and routers for which `is_split` holds, and their elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
   // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums

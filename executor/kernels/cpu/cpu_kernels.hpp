@@ -136,6 +136,28 @@ class CpuKernels final : public Kernels {
     }
   }
 
+  void head_norm(const HeadNormShape& shape, const void* weight, void* heads, void* before,
+                 Queue queue) override {
+    const NormShape each{NormKind::RmsNorm, shape.heads, shape.head_dim, shape.epsilon};
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      Real* in_place = static_cast<Real*>(heads) + r * shape.row_width;
+      Real* kept = static_cast<Real*>(before) + r * shape.before_width;
+      std::copy_n(in_place, shape.heads * shape.head_dim, kept);
+      norm(each, kept, weight, nullptr, in_place, queue);
+    }
+  }
+
+  void head_norm_backward(const HeadNormShape& shape, const void* before, const void* weight,
+                          void* gradient, void* dweight, Queue queue) override {
+    const NormShape each{NormKind::RmsNorm, shape.heads, shape.head_dim, shape.epsilon};
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      Real* in_place = static_cast<Real*>(gradient) + r * shape.row_width;
+      norm_backward(each, in_place, nullptr,
+                    static_cast<const Real*>(before) + r * shape.before_width, weight, in_place,
+                    dweight, nullptr, queue);
+    }
+  }
+
   void norm_backward(const NormShape& shape, const void* dy, const void* residual, const void* x,
                      const void* weight, void* dx, void* dweight, void* dbias,
                      Queue /*queue*/) override {

@@ -66,9 +66,9 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/attention/head_dim", kChanges, [](M& m) { m.attention.head_dim = 16; }},
     {"/attention/qkv_bias", kChanges, [](M& m) { m.attention.qkv_bias = true; }},
     {"/attention/output_bias", kChanges, [](M& m) { m.attention.output_bias = true; }},
-    {"/attention/qk_norm", kRefused, [](M& m) { m.attention.qk_norm = true; }},
+    {"/attention/qk_norm", kChanges, [](M& m) { m.attention.qk_norm = true; }},
     {"/attention/qk_norm_whole", kRefused,
-     [](M& m) { m.attention.qk_norm = m.attention.qk_norm_whole = true; }, "/attention/qk_norm"},
+     [](M& m) { m.attention.qk_norm = m.attention.qk_norm_whole = true; }},
     {"/attention/output_gate", kRefused, [](M& m) { m.attention.output_gate = true; }},
     {"/attention/sinks", kRefused, [](M& m) { m.attention.sinks = true; }},
     {"/attention/sliding_window", kRefused, [](M& m) { m.attention.sliding_window = 8; }},
@@ -461,6 +461,13 @@ TEST(EveryField, ThatIsAFormatIsRefusedOnAGpu) {
               testing::UnorderedElementsAre("/stack/gradients/fp32_reduction",
                                             "/stack/gradients/fp32_accumulation",
                                             "/stack/memory/master_weight_bytes"));
+}
+
+TEST(EveryField, OfNormsOfHeadsIsRefusedOnAGpu) {
+  Plan plan = one_rank_plan();
+  plan.precision = Precision::Bf16;
+  EXPECT_THAT(refusals(small_qwen3(), plan, load_stack("shardwright"), true),
+              testing::Contains("/model/attention/qk_norm"));
 }
 
 TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {

@@ -69,6 +69,14 @@ ModelSpec small_gpt2() {
   return model;
 }
 
+ModelSpec small_qwen3() {
+  ModelSpec model = small_llama();
+  model.name = "small-qwen3";
+  model.attention.head_dim = 12;
+  model.attention.qk_norm = true;
+  return model;
+}
+
 ModelSpec small_mixtral() {
   ModelSpec model = small_llama();
   model.name = "small-mixtral";
@@ -248,6 +256,17 @@ const std::vector<PlanCase>& plan_cases() {
       {"cp2_ring_pp2_zb_h1_fsdp", small_llama,
        [](Plan& p) {
          p.cp = p.pp = p.dp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::ZbH1;
+         p.context_parallel = ContextParallelKind::Ring;
+       }},
+      {"tp2_head_norms_without_sp", small_qwen3,
+       [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
+      {"dp2_tp2_head_norms_zero1", small_qwen3,
+       [](Plan& p) { p.dp = p.tp = p.micro_batch = 2, p.zero_stage = 1; }},
+      {"dp2_pp2_head_norms_fsdp", small_qwen3,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
+      {"cp2_ring_tp2_head_norms_fsdp", small_qwen3,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
          p.context_parallel = ContextParallelKind::Ring;
        }},
       {"cp2_ulysses", small_llama,

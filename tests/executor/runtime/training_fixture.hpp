@@ -22,6 +22,8 @@ namespace shardwright::executor {
 ModelSpec small_llama();
 // GPT-2: LayerNorm with biases, learned positions, GELU, tied embeddings.
 ModelSpec small_gpt2();
+// Qwen3: the Llama with wider heads and norms of each head of queries and keys.
+ModelSpec small_qwen3();
 // Mixtral: the Llama with two of four experts for each token, and two layers.
 ModelSpec small_mixtral();
 // Qwen2-MoE: the same with gated shared experts and shares that are not renormalised.
