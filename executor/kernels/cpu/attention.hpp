@@ -236,4 +236,29 @@ HeadGradients<Real> block_gradients(const AttentionWork& work, const BlockPlace&
           matrix<Real>(block + place.value, work.kv_tokens, work.v_head_dim, place.width)};
 }
 
+// The operands of a step of a ring, whose keys and values are those of `block`, or lie in the rows.
+template <class Real>
+HeadOperands<Real> ring_operands(const AttentionWork& work, SequencePart part, SequencePart owner,
+                                 std::int64_t sequence, std::int64_t head, const void* qkv,
+                                 const void* block) {
+  HeadOperands<Real> operands =
+      head_operands(work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv));
+  operands.part = part;
+  operands.owner = owner;
+  if (block == nullptr) return operands;
+  return block_operands(work, BlockPlace(work, sequence, head), operands,
+                        static_cast<const Real*>(block));
+}
+
+// The keys and values of whole sequences.
+template <class Real>
+GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,
+                                           std::int64_t sequence, std::int64_t head,
+                                           const void* gathered) {
+  GatheredKeysValues<Real> operands(work, part.ranks, sequence, head);
+  operands.keys.read(static_cast<const Real*>(gathered));
+  operands.values.read(static_cast<const Real*>(gathered));
+  return operands;
+}
+
 }  // namespace shardwright::executor

@@ -18,51 +18,11 @@
 #include "executor/kernels/cpu/attention.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
 #include "executor/kernels/cpu/experts.hpp"
+#include "executor/kernels/cpu/norm.hpp"
+#include "executor/kernels/cpu/rope.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
-
-// A row minus its mean (LayerNorm, arXiv 1607.06450, only), divided by its root mean square
-// (RMSNorm, arXiv 1910.07467).
-//
-//   LayerNorm  y = (x - mean) r w + b, r = 1 / sqrt(var + eps)
-//   RMSNorm    y = x r w,              r = 1 / sqrt(mean(x^2) + eps)
-template <class Real>
-struct NormalisedRow {
-  Eigen::Array<Real, 1, Eigen::Dynamic> values;
-  Real inverse_deviation;
-
-  NormalisedRow(const NormShape& shape, const ConstRowMap<Real>& x) : values(x) {
-    if (shape.kind == NormKind::LayerNorm) values -= values.mean();
-    inverse_deviation =
-        Real(1) / std::sqrt(values.square().mean() + static_cast<Real>(shape.epsilon));
-    values *= inverse_deviation;
-  }
-};
-
-// Returns the rotation of each pair of a head at one position, as a point on the unit circle.
-template <class Real>
-std::vector<std::complex<Real>> rotations_at(const RopeShape& shape, std::int64_t position,
-                                             bool inverse) {
-  std::vector<std::complex<Real>> rotations;
-  for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
-    const double angle = static_cast<double>(position) * shape.frequency(i);
-    rotations.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
-  }
-  return rotations;
-}
-
-template <class Real>
-void rotate_head(const std::vector<std::complex<Real>>& rotations, Real* head) {
-  const auto half = static_cast<std::int64_t>(rotations.size());
-  for (std::int64_t i = 0; i < half; ++i) {
-    const Real cosine = rotations[static_cast<std::size_t>(i)].real();
-    const Real sine = rotations[static_cast<std::size_t>(i)].imag();
-    const Real first = head[i], second = head[i + half];
-    head[i] = first * cosine - second * sine;
-    head[i + half] = second * cosine + first * sine;
-  }
-}
 
 // Returns the row of the shard for a token, or nothing if another rank holds it (Megatron-LM, arXiv
 // 1909.08053, section 3).
@@ -232,7 +192,7 @@ class CpuKernels final : public Kernels {
                          const void* gathered, void* out, void* statistics,
                          Queue /*queue*/) override {
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
-      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      const auto from = gathered_operands<Real>(work, part, sequence, head, gathered);
       HeadOperands<Real> operands = head_operands(work, place, static_cast<const Real*>(qkv));
       attention_head<Real>({part, operands.queries, from.keys.view(), from.values.view()},
                            head_output(work, place, out),
@@ -248,7 +208,7 @@ class CpuKernels final : public Kernels {
     matrix<Real>(dq, rows, work.heads * d).setZero();
     matrix<Real>(dgathered, part.ranks * rows, key_value_width(work)).setZero();
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
-      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      const auto from = gathered_operands<Real>(work, part, sequence, head, gathered);
       const auto operands = head_operands(work, place, static_cast<const Real*>(qkv));
       GatheredKeysValues<Real> gradient(work, part.ranks, sequence, head);
       Real* queries = static_cast<Real*>(dq) + (sequence * work.q_tokens * work.heads + head) * d;
@@ -268,7 +228,7 @@ class CpuKernels final : public Kernels {
                       const void* qkv, const void* block, void* out, void* statistics,
                       Queue /*queue*/) override {
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
-      const auto operands = ring_operands(work, part, owner, sequence, head, qkv, block);
+      const auto operands = ring_operands<Real>(work, part, owner, sequence, head, qkv, block);
       auto log_sums = row<Real>(statistics, sequence * work.heads + head, work.q_tokens);
       if (block == nullptr)
         return attention_head<Real>(operands, head_output(work, place, out), log_sums);
@@ -292,7 +252,7 @@ class CpuKernels final : public Kernels {
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
       const auto gradients = head_gradients(work, place, static_cast<Real*>(dqkv));
       attention_head_backward<Real>(
-          ring_operands(work, part, owner, sequence, head, qkv, block),
+          ring_operands<Real>(work, part, owner, sequence, head, qkv, block),
           head_output(work, place, out),
           row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
           head_output(work, place, dout),
@@ -528,27 +488,6 @@ class CpuKernels final : public Kernels {
                                           const void* out) {
     return matrix<Real>(static_cast<const Real*>(out) + place.out, work.q_tokens, work.v_head_dim,
                         place.out_width);
-  }
-
-  static HeadOperands<Real> ring_operands(const AttentionWork& work, SequencePart part,
-                                          SequencePart owner, std::int64_t sequence,
-                                          std::int64_t head, const void* qkv, const void* block) {
-    HeadOperands<Real> operands =
-        head_operands(work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv));
-    operands.part = part;
-    operands.owner = owner;
-    if (block == nullptr) return operands;
-    return block_operands(work, BlockPlace(work, sequence, head), operands,
-                          static_cast<const Real*>(block));
-  }
-
-  static GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,
-                                                    std::int64_t sequence, std::int64_t head,
-                                                    const void* gathered) {
-    GatheredKeysValues<Real> operands(work, part.ranks, sequence, head);
-    operands.keys.read(static_cast<const Real*>(gathered));
-    operands.values.read(static_cast<const Real*>(gathered));
-    return operands;
   }
 
   static std::int64_t position_of(const EmbeddingShape& shape, std::int64_t token) {
