@@ -292,7 +292,9 @@ class Sampler {
     const double last = *std::max_element(readies.begin(), readies.end());
     ExchangeTiming timing;
     timing.name = op.name;
-    timing.kind = op.kind == OpKind::Receive ? OpKind::Send : op.kind;
+    // A ring shift is one message from each member to the next, and has the price of one.
+    const bool sends = is_message(op.kind) || op.kind == OpKind::RingShift;
+    timing.kind = sends ? OpKind::Send : op.kind;
     timing.placement = sim::place(work.group, run_.scenario.plan, cluster_);
     timing.bytes = work.bytes;
     Exchange& exchange = exchange_of(timing);

@@ -265,6 +265,13 @@ std::vector<std::int64_t> sort_layers(const ModelSpec& model,
   return example;
 }
 
+// True for the norm of each head of queries or keys, which a rank applies to its own heads.
+bool is_head_norm(const ParameterTensor& tensor) {
+  return tensor.shard == ShardKind::Replicated &&
+         (tensor.name.ends_with("attention.q_norm.weight") ||
+          tensor.name.ends_with("attention.k_norm.weight"));
+}
+
 // Elements of the gradient that each tensor-parallel rank knows only a part of, although it holds
 // all of the parameter (or of a share of it that others hold, too). As Megatron Core adds them up
 // (finalize_model_grads.py); learned positions see the whole sequence.
@@ -274,8 +281,9 @@ double reduced_over_tensor(const ParameterTensor& tensor, const Plan& plan) {
   if (tensor.shard == ShardKind::Column && plan.tp > shards_of(tensor, plan)) return elements;
   const bool whole_sequence = tensor.place == ParameterPlace::Embedding && tensor.shape.size() > 1;
   // What all ranks hold of an adapter, they use on a part of its input or output.
-  const bool partial = tensor.shard == ShardKind::Replicated &&
-                       (plan.sequence_parallel || tensor.place == ParameterPlace::Adapter);
+  const bool partial =
+      tensor.shard == ShardKind::Replicated &&
+      (plan.sequence_parallel || tensor.place == ParameterPlace::Adapter || is_head_norm(tensor));
   return partial && !whole_sequence ? elements : 0.0;
 }
 

@@ -19,8 +19,15 @@ namespace shardwright {
 //               reads what it writes adds to it. Those of experts multiply the rows of each expert.
 //   Attention   (qkv) -> (out, statistics); a row holds the heads' queries, keys, values
 //               backward (qkv, out, statistics, dout) -> (dqkv)
+//               A ring has one for the keys and values of each rank, which it reads behind qkv (of
+//               the first one they lie in qkv). It adds to what the first one wrote; backward it
+//               writes their gradients behind dqkv (of the last one they belong there). The last
+//               one of a forward pass writes them into qkv, too, where the backward pass begins.
 //   Norm        (x) -> (y)
 //               backward (dy, [gradients that go around the norm and are added,] x) -> (dx)
+//               of the heads of queries and keys, in place (qkv) -> (qkv, queries and keys before)
+//               backward (dqkv, queries and keys before) -> (dqkv)
+//   GradientAccumulation  (sum, summand) -> (sum)
 //   Rope        in place
 //   Activation  (up) -> (out), a row of `up` holding the gate before the rest
 //               backward (up, dout) -> (dup)
@@ -77,7 +84,7 @@ enum class OpKind : std::uint8_t {
   ReduceScatter,
   AllToAll,
   Broadcast,
-  // Each member passes its buffer on to the next one of the group.
+  // Each member passes its buffers on to the next one of the group, backward to the one before.
   RingShift,
   // Each member sends gradients to the parameter servers, or receives parameters from them.
   Push,

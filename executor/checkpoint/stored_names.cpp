@@ -12,12 +12,14 @@ namespace {
 // The executor's name and Hugging Face's.
 using Names = std::pair<std::string_view, std::string_view>;
 
-// transformers, models/llama/modeling_llama.py; biases as Qwen2 has them.
+// transformers, models/llama/modeling_llama.py; biases as Qwen2 has them, norms of queries and keys
+// as Qwen3.
 constexpr std::array kLlamaOutside = {Names{"embedding", "model.embed_tokens"},
                                       Names{"final_norm", "model.norm"}, Names{"head", "lm_head"}};
 constexpr std::array kLlamaLayer = {
     Names{"attention_norm", "input_layernorm"},    Names{"attention.q_proj", "self_attn.q_proj"},
     Names{"attention.k_proj", "self_attn.k_proj"}, Names{"attention.v_proj", "self_attn.v_proj"},
+    Names{"attention.q_norm", "self_attn.q_norm"}, Names{"attention.k_norm", "self_attn.k_norm"},
     Names{"attention.o_proj", "self_attn.o_proj"}, Names{"mlp_norm", "post_attention_layernorm"},
     Names{"mlp.gate_proj", "mlp.gate_proj"},       Names{"mlp.up_proj", "mlp.up_proj"},
     Names{"mlp.down_proj", "mlp.down_proj"}};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
@@ -60,8 +61,9 @@ std::string text_of(const json& object, const char* key, const std::string& fall
 // something else (Gemma scales embeddings and norms), and scaled rotary angles.
 void check_architecture(const json& config, ProblemList& problems) {
   const std::string type = text_of(config, "model_type", "");
-  if (type != "llama" && type != "mistral" && type != "qwen2" && type != "gpt2")
-    problems.add("config.json, /model_type", type, "llama, mistral, qwen2 or gpt2");
+  constexpr std::array kKnown = {"llama", "mistral", "qwen2", "qwen3", "gpt2"};
+  if (std::find(kKnown.begin(), kKnown.end(), type) == kKnown.end())
+    problems.add("config.json, /model_type", type, "llama, mistral, qwen2, qwen3 or gpt2");
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto scaling = config.find(key);
     if (scaling == config.end() || !scaling->is_object()) continue;

@@ -40,8 +40,8 @@ class Communicator {
   virtual void reduce_scatter(const void* in, void* out, std::size_t elements_each, Element element,
                               Queue queue) = 0;
   // Member i gets the i-th part of `in`, of sent[i] bytes, and the parts that the members send to
-  // this one follow each other in `out`, received[i] bytes from member i. Experts alone use it,
-  // which `check_executable` admits on CPUs alone.
+  // this one follow each other in `out`, received[i] bytes from member i. Experts and context
+  // parallelism use it, which `check_executable` admits on CPUs alone.
   virtual void all_to_all(const void* /*in*/, std::span<const std::size_t> /*sent*/, void* /*out*/,
                           std::span<const std::size_t> /*received*/, Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no all-to-all on this device");

@@ -1,6 +1,7 @@
 // The tokens of each sequence that a context-parallel rank holds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/spec/plan.hpp"
@@ -20,6 +21,17 @@ struct SequencePart {
     if (!mirrored) return rank * held + index;
     const std::int64_t chunk = held / 2;
     return index < chunk ? rank * chunk + index : (2 * ranks - 2 - rank) * chunk + index;
+  }
+
+  // Returns how many of the `held` tokens have at most this position: the first ones.
+  std::int64_t held_up_to(std::int64_t position, std::int64_t held) const {
+    const auto of_chunk = [position](std::int64_t first, std::int64_t tokens) {
+      return std::clamp(position + 1 - first, std::int64_t{0}, tokens);
+    };
+    if (ranks == 1) return of_chunk(0, held);
+    if (!mirrored) return of_chunk(rank * held, held);
+    const std::int64_t chunk = held / 2;
+    return of_chunk(rank * chunk, chunk) + of_chunk((2 * ranks - 1 - rank) * chunk, chunk);
   }
 };
 

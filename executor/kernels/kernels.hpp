@@ -35,6 +35,14 @@ struct NormShape {
   double epsilon = 1e-5;
 };
 
+// Some heads of rows. The widths are the elements from those of one row to those of the next, in
+// place and in a copy of the heads before a norm.
+struct HeadNormShape {
+  std::int64_t rows = 0, heads = 0, head_dim = 0;
+  std::int64_t row_width = 0, before_width = 0;
+  double epsilon = 1e-5;
+};
+
 // Rotary positions (arXiv 2104.09864) of the first `heads` heads of each row. Element i of a head's
 // first `rotated` elements pairs with element i + rotated / 2, as in Hugging Face's Llama.
 struct RopeShape {
@@ -162,6 +170,19 @@ class Kernels {
                              const void* x, const void* weight, void* dx, void* dweight,
                              void* dbias, Queue queue) = 0;
 
+  // RMSNorm of each head, in place, which `check_executable` admits on CPUs alone. `before`
+  // receives the heads as they were.
+  virtual void head_norm(const HeadNormShape& /*shape*/, const void* /*weight*/, void* /*heads*/,
+                         void* /*before*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no norm of heads on this device");
+  }
+  // Turns the gradient of its result into that of its input, in place; adds to dweight.
+  virtual void head_norm_backward(const HeadNormShape& /*shape*/, const void* /*before*/,
+                                  const void* /*weight*/, void* /*gradient*/, void* /*dweight*/,
+                                  Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no norm of heads on this device");
+  }
+
   // Works in place; the backward pass uses `inverse`.
   virtual void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) = 0;
 
@@ -236,11 +257,35 @@ class Kernels {
                                           Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
+  // Attention of a ring over the keys and values of one rank, whose part of each sequence is
+  // `owner`. `block` has a row of them for each token. It is null in the first step, whose keys and
+  // values lie in `qkv`; a query of this step sees a key. The other steps add to `out` and
+  // `statistics`, of which these are the log of the sum so far.
+  virtual void ring_attention(const AttentionWork& /*work*/, SequencePart /*part*/,
+                              SequencePart /*owner*/, const void* /*qkv*/, const void* /*block*/,
+                              void* /*out*/, void* /*statistics*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  // Here the first step need not be that of the rank's own keys. The others add to `dqkv`. `dblock`
+  // receives the gradients of keys and values; where it is null, they are added to those in `dqkv`.
+  virtual void ring_attention_backward(const AttentionWork& /*work*/, SequencePart /*part*/,
+                                       SequencePart /*owner*/, const void* /*qkv*/,
+                                       const void* /*block*/, const void* /*out*/,
+                                       const void* /*statistics*/, const void* /*dout*/,
+                                       void* /*dqkv*/, void* /*dblock*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
   // Copies the first `columns` of rows of activations within the device; widths are those of a row
   // in elements.
   virtual void copy_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
                             std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
                             Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  // Adds them instead.
+  virtual void add_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
+                           std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
+                           Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
 

@@ -1,6 +1,6 @@
-// Context parallelism: attention over sequences of which each rank holds a part. Either all keys
-// and values are gathered (arXiv 2407.21783, section 3.3.2), or the ranks exchange their tokens of
-// all heads for all tokens of some heads (Ulysses, arXiv 2309.14509).
+// Context parallelism: attention over sequences of which each rank has a part. Keys and values are
+// gathered (arXiv 2407.21783, section 3.3.2), or go around a ring (arXiv 2310.01889), or the ranks
+// exchange their tokens of all heads for all tokens of some heads (Ulysses, arXiv 2309.14509).
 #include <array>
 #include <span>
 #include <vector>
@@ -60,6 +60,8 @@ void OpRunner::context_collective(const BoundOp& bound, const CommunicationWork&
       return scatter_key_value_gradients(bound, group);
     case OpKind::AllToAll:
       return exchange_heads(bound, work, group);
+    case OpKind::RingShift:
+      return shift_ring(bound, group);
     default:
       SHARDWRIGHT_CHECK(false, "no collective for " + bound.op->name);
   }
@@ -69,6 +71,7 @@ void OpRunner::context_collective(const BoundOp& bound, const CommunicationWork&
 // read, and backward one tensor for the gradients of the queries and of those.
 void OpRunner::context_attention(const BoundOp& bound, const AttentionWork& work) {
   if (exchanges_heads()) return attention_of_heads(bound, work);
+  if (ring_steps_.contains(bound.op)) return ring_attention(bound, work);
   const SequencePart part = sequence_part(program_.plan, place_[Axis::Context]);
   const void* gathered = bound.reads.back();
   if (!work.backward) {
@@ -109,6 +112,76 @@ void OpRunner::scatter_key_value_gradients(const BoundOp& bound, Communicator& g
   kernels_.copy_columns(shape_.tokens, width, own, width,
                         element_at(gradient, static_cast<std::size_t>(queries), element),
                         queries + width, bound.queue);
+}
+
+void OpRunner::find_ring_steps() {
+  for (const Block& block : program_.blocks) {
+    std::int64_t step = 0;
+    for (const Op& op : block.ops) {
+      if (op.kind == OpKind::RingShift && ring_buffer_ == nullptr)
+        ring_buffer_ = kernels_.allocate(bytes_of_rows(shape_.tokens, key_value_width()));
+      if (op.kind != OpKind::Attention || program_.plan.cp == 1 ||
+          program_.plan.context_parallel != ContextParallelKind::Ring)
+        continue;
+      ring_steps_[&op] = step;
+      step = (step + 1) % program_.plan.cp;
+    }
+  }
+}
+
+// The keys and values go around the ring upwards, and backward downwards, where they start as they
+// end forward.
+void OpRunner::ring_attention(const BoundOp& bound, const AttentionWork& work) {
+  const std::int64_t cp = program_.plan.cp, step = ring_steps_.at(bound.op);
+  const std::int64_t own = place_[Axis::Context];
+  const bool is_last = step + 1 == cp;
+  const std::int64_t owner = (work.backward ? own + 1 + step : own + cp - step) % cp;
+  const SequencePart part = sequence_part(program_.plan, own);
+  const SequencePart of_owner = sequence_part(program_.plan, owner);
+  const void* qkv = bound.read(0);
+  const void* block = step == 0 ? nullptr : bound.read(1);
+  if (work.backward) {
+    return kernels_.ring_attention_backward(work, part, of_owner, qkv, block, bound.read(2),
+                                            bound.read(3), bound.read(4), bound.write(0),
+                                            is_last ? nullptr : bound.write(1), bound.queue);
+  }
+  kernels_.ring_attention(work, part, of_owner, qkv, block, bound.write(0), bound.write(1),
+                          bound.queue);
+  const bool keeps_block = bound.writes.size() > 2;
+  if (!keeps_block) return;
+  const std::int64_t queries = query_width(), width = key_value_width();
+  kernels_.copy_columns(shape_.tokens, width, block, width, at(bound.write(2), queries),
+                        queries + width, bound.queue);
+}
+
+void OpRunner::shift_ring(const BoundOp& bound, Communicator& group) {
+  const std::int64_t queries = query_width(), width = key_value_width();
+  const std::size_t bytes = bytes_of_rows(shape_.tokens, width);
+  const auto size = static_cast<std::size_t>(group.size());
+  const auto above = (static_cast<std::size_t>(group.rank()) + 1) % size;
+  const auto below = (static_cast<std::size_t>(group.rank()) + size - 1) % size;
+  const bool backward = is_backward(bound.op->phase);
+  std::vector<std::size_t> sent(size), received(size);
+  sent[backward ? below : above] = received[backward ? above : below] = bytes;
+  for (std::size_t i = 0; i < bound.writes.size(); ++i) {
+    const void* block = bound.read(i);
+    if (bytes_of_tensor(bound.op->reads[i], *bound.call) > bytes) {
+      kernels_.copy_columns(shape_.tokens, width, at(block, queries), queries + width,
+                            ring_buffer_.get(), width, bound.queue);
+      block = ring_buffer_.get();
+    }
+    group.all_to_all(block, sent, bound.write(i), received, bound.queue);
+  }
+}
+
+// What the other ranks have added to the gradients of a block comes behind those of this rank.
+void OpRunner::add_ring_gradient(const BoundOp& bound) {
+  const std::int64_t queries = query_width(), width = key_value_width();
+  const bool in_rows =
+      bytes_of_tensor(bound.op->writes.front(), *bound.call) > bytes_of_rows(shape_.tokens, width);
+  kernels_.add_columns(shape_.tokens, width, bound.read(1), width,
+                       at(bound.write(0), in_rows ? queries : 0), width + (in_rows ? queries : 0),
+                       bound.queue);
 }
 
 bool OpRunner::exchanges_heads() const {

@@ -29,8 +29,8 @@ void check_attention(Requirements& needs, const ModelSpec& model) {
   needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
   needs.require(!attention.output_gate, "/model/attention/output_gate", "true",
                 "no gate on the output of attention");
-  needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
-                "no norm of queries and keys");
+  needs.require(!attention.qk_norm_whole, "/model/attention/qk_norm_whole", "true",
+                "norms of each head of queries and keys, or none");
   needs.require(attention.sliding_window == 0, "/model/attention/sliding_window",
                 std::to_string(attention.sliding_window), "0: attention to all earlier tokens");
 }
@@ -94,6 +94,8 @@ void check_model(Requirements& needs, const ModelSpec& model) {
 
 void check_on_gpu(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
+  needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
+                "false: norms of queries and keys run on CPUs alone");
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
   needs.require(whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
                 "a multiple of 8, which cuDNN's attention requires");
@@ -141,9 +143,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
                 "false", "true: tensor-parallel ranks that send tokens to experts share these out");
   const bool exchanges = plan.context_parallel == ContextParallelKind::Ulysses;
-  needs.require(
-      plan.cp == 1 || exchanges || plan.context_parallel == ContextParallelKind::AllGather,
-      "/plan/context_parallel", name_of(plan.context_parallel), "all-gather or ulysses");
   needs.require(plan.cp == 1 || !exchanges || model.attention.kv_heads % (plan.tp * plan.cp) == 0,
                 "/plan/cp", fmt::format("tp {} x cp {}", plan.tp, plan.cp),
                 fmt::format("a divisor of the {} key/value heads, which ulysses shares out",
@@ -153,6 +152,13 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   needs.require(!shards_parameters(model, plan) || !model.tied_embeddings, "/plan/zero_stage",
                 std::to_string(plan.zero_stage),
                 "at most 2: the head applies the embedding, of which FSDP gathers one copy");
+  // A bucket has a part once for each microbatch, so the sum over the replicas of shards would be
+  // taken as often, of gradients that are summed already.
+  const bool sums_again =
+      plan.zero_stage == 2 && plan.microbatches() > 1 &&
+      (group_size(Group::ShardOuter, plan) > 1 || group_size(Group::ExpertShardOuter, plan) > 1);
+  needs.require(!sums_again, "/plan/shard_group", std::to_string(plan.shard_group),
+                "0, or another zero_stage than 2, or one microbatch");
   // It keeps the projection of queries and keys, which the encoding of positions changes in place.
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");

@@ -37,9 +37,10 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
     head_buffer_ = kernels.allocate(2 * static_cast<std::size_t>(shape_.tokens) * row *
                                     bytes_of(kernels.element()));
   }
+  find_ring_steps();
   if (parameters.shards().holds_shards_alone) {
     const std::size_t elements =
-        place_norms(unsharded_norms_, &ParameterSlice::is_norm, [&](std::size_t unit) {
+        place_norms(unsharded_norms_, std::mem_fn(&ParameterSlice::is_norm), [&](std::size_t unit) {
           return ElementRange{0, parameters.layout().units[unit].elements};
         });
     const std::size_t bytes = elements * bytes_of(kernels.state_element());
@@ -49,24 +50,29 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
   if (program.plan.tp == 1) return;
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
-  if (!program.plan.sequence_parallel) return;
-  split_norm_elements_ = place_norms(split_norms_, &ParameterSlice::sees_own_tokens,
-                                     [&](std::size_t unit) { return parameters.held(unit); });
+  split_norm_elements_ = place_norms(
+      split_norms_, [this](const ParameterSlice& slice) { return is_split(slice); },
+      [&](std::size_t unit) { return parameters.held(unit); });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
 std::size_t OpRunner::place_norms(
-    std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
+    std::vector<NormGradient>& norms, const std::function<bool(const ParameterSlice&)>& counts,
     const std::function<ElementRange(std::size_t unit)>& part_of_unit) const {
   std::size_t elements = 0;
   parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
-    if (!(slice.*counts)()) return;
+    if (!counts(slice)) return;
     const ElementRange range =
         overlap(part_of_unit(unit), {slice.offset, slice.offset + slice.elements()});
     norms.push_back({unit, range.begin, range.size(), elements});
     elements += range.size();
   });
   return elements;
+}
+
+bool OpRunner::is_split(const ParameterSlice& slice) const {
+  if (program_.plan.tp == 1) return false;
+  return program_.plan.sequence_parallel ? slice.sees_own_tokens() : slice.sees_own_heads();
 }
 
 void* OpRunner::norm_sum(const NormGradient& norm) const {
@@ -114,6 +120,8 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
     case OpKind::Residual:
       return kernels_.add(shape_.residual_tokens * shape_.hidden, bound.read(0), bound.read(1),
                           bound.write(0), bound.queue);
+    case OpKind::GradientAccumulation:
+      return add_ring_gradient(bound);
     case OpKind::Embedding:
       return embedding(bound, state);
     case OpKind::Loss:
@@ -214,6 +222,8 @@ void OpRunner::gemm(const BoundOp& bound) {
 }
 
 void OpRunner::norm(const BoundOp& bound) {
+  const bool of_queries_and_keys = bound.op->parameters.size() == 2;
+  if (of_queries_and_keys) return head_norms(bound);
   const Weights weights = weights_of(bound, 0);
   const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden, model_.norm_epsilon};
   if (!is_backward(bound.op->phase)) {
@@ -225,6 +235,28 @@ void OpRunner::norm(const BoundOp& bound) {
   kernels_.norm_backward(shape, bound.read(0), has_residual ? bound.read(1) : nullptr,
                          bound.read(has_residual ? 2 : 1), weights.weight, bound.write(0),
                          weights.weight_gradient, weights.bias_gradient, bound.queue);
+}
+
+void OpRunner::head_norms(const BoundOp& bound) {
+  HeadNormShape shape;
+  shape.rows = shape_.tokens;
+  shape.head_dim = shape_.head_dim;
+  shape.row_width = query_width() + key_value_width();
+  shape.before_width = (shape_.heads + shape_.kv_heads) * shape_.head_dim;
+  shape.epsilon = model_.norm_epsilon;
+  std::int64_t first = 0;
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    shape.heads = i == 0 ? shape_.heads : shape_.kv_heads;
+    const Weights weights = weights_of(bound, i);
+    if (is_backward(bound.op->phase)) {
+      kernels_.head_norm_backward(shape, at(bound.read(1), first), weights.weight,
+                                  at(bound.write(0), first), weights.weight_gradient, bound.queue);
+    } else {
+      kernels_.head_norm(shape, weights.weight, at(bound.write(0), first),
+                         at(bound.write(1), first), bound.queue);
+    }
+    first += shape.heads * shape.head_dim;
+  }
 }
 
 RopeShape OpRunner::rope_shape() const {

@@ -124,6 +124,7 @@ class OpRunner {
   void compute(const BoundOp& bound, StepState& state);
   void gemm(const BoundOp& bound);
   void norm(const BoundOp& bound);
+  void head_norms(const BoundOp& bound);
   void rope(const BoundOp& bound);
   RopeShape rope_shape() const;
   void activation(const BoundOp& bound);
@@ -138,9 +139,12 @@ class OpRunner {
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one
   // after another in a buffer; returns its elements.
-  std::size_t place_norms(std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
+  std::size_t place_norms(std::vector<NormGradient>& norms,
+                          const std::function<bool(const ParameterSlice&)>& counts,
                           const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
+  // True if a tensor-parallel rank has one addend of the parameter's gradient.
+  bool is_split(const ParameterSlice& slice) const;
   bool reads_gathered(const Op& op) const;
   bool writes_gradient(const Op& op) const;
   // Returns the part of the op's microbatch.
@@ -157,6 +161,11 @@ class OpRunner {
   void gather_keys_values(const BoundOp& bound, Communicator& group);
   void scatter_key_value_gradients(const BoundOp& bound, Communicator& group);
   void* gathered_gradient(void* gradients) const;
+  // Ring: keys and values that lie in rows with the queries are packed before they are sent.
+  void find_ring_steps();
+  void ring_attention(const BoundOp& bound, const AttentionWork& work);
+  void shift_ring(const BoundOp& bound, Communicator& group);
+  void add_ring_gradient(const BoundOp& bound);
   // Ulysses: tokens of all heads go to the ranks of their heads, or come back from them. `widths`
   // are the columns that all heads have in a row, of each tensor that lies in it.
   bool exchanges_heads() const;
@@ -250,6 +259,8 @@ class OpRunner {
   // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the
   // first layer's number.
   std::set<TensorId> of_embedding_;
+  // The number of each attention among those of its ring, from 0.
+  std::map<const Op*, std::int64_t> ring_steps_;
   // Attention of some layer runs once more before its backward pass.
   bool reruns_attention_ = false;
   Kernels& kernels_;
@@ -264,8 +275,7 @@ class OpRunner {
   std::set<TensorId> expert_results_, sent_rows_, received_rows_;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
-  // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their
-  // elements.
+  // Norms and routers for which `is_split` holds, and their elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
   // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums
@@ -275,8 +285,10 @@ class OpRunner {
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
   // norms, then their values before the data-parallel reduction.
   // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output,
-  // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives.
-  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_, head_buffer_;
+  // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives,
+  // `ring_buffer_` the keys and values that a ring sends first.
+  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_, head_buffer_,
+      ring_buffer_;
 };
 
 }  // namespace shardwright::executor

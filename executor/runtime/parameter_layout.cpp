@@ -174,6 +174,10 @@ bool ParameterSlice::sees_own_tokens() const {
          name.find("moe.shared_expert_gate.") != std::string::npos;
 }
 
+bool ParameterSlice::sees_own_heads() const {
+  return name.ends_with("attention.q_norm.weight") || name.ends_with("attention.k_norm.weight");
+}
+
 const ParameterSpan& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {
   const auto found = places.find(parameter_name(pattern, layer));
   SHARDWRIGHT_CHECK(found != places.end(), "a parameter that is not laid out: " + pattern);

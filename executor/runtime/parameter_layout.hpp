@@ -38,6 +38,8 @@ struct ParameterSlice {
   bool is_norm() const { return name.find("norm.") != std::string::npos; }
   // With sequence parallelism, a rank applies it to its own part of the tokens alone.
   bool sees_own_tokens() const;
+  // A rank applies it to its own heads alone.
+  bool sees_own_heads() const;
 };
 
 struct ParameterUnit {

@@ -49,8 +49,7 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
 void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue queue) {
   const ParameterUnit& here = parameters_.layout().units[unit];
   for (const ParameterSlice& slice : here.slices) {
-    if (!counts_in_norm(here, slice) || (slice.sees_own_tokens() && !split_norms_.empty()))
-      continue;
+    if (!counts_in_norm(here, slice) || is_split(slice)) continue;
     kernels_.add_squares(static_cast<std::int64_t>(slice.elements()),
                          parameters_.gradients(unit, slice.offset), state.own_squares, queue);
   }

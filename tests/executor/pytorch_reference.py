@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small GPT-2, Llama, Mixtral and Qwen2-MoE in PyTorch, fp64, as JSON on standard output.
+"""Loss and gradients of a small GPT-2, Llama, Qwen3, Mixtral and Qwen2-MoE in PyTorch, fp64, as JSON on standard output.
 
     tests/executor/pytorch_reference.py > tests/executor/runtime/pytorch_reference.json
 
@@ -48,7 +48,7 @@ def expert_shapes(prefix, shared):
                      (prefix + "shared_expert_gate.weight", (1, HIDDEN))]
 
 
-def shapes_of(llama, kv_heads, experts, shared):
+def shapes_of(llama, kv_heads, experts, shared, head_norms):
     bias = not llama
 
     def norm(name):
@@ -63,6 +63,8 @@ def shapes_of(llama, kv_heads, experts, shared):
         shapes += linear_shapes(prefix + "attention.q_proj", HEADS * HEAD_DIM, HIDDEN, bias)
         shapes += linear_shapes(prefix + "attention.k_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
         shapes += linear_shapes(prefix + "attention.v_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
+        if head_norms:
+            shapes += [(prefix + f"attention.{name}_norm.weight", (HEAD_DIM,)) for name in "qk"]
         shapes += linear_shapes(prefix + "attention.o_proj", HIDDEN, HEADS * HEAD_DIM, bias)
         shapes += norm(prefix + "mlp_norm")
         if experts:
@@ -79,9 +81,10 @@ def shapes_of(llama, kv_heads, experts, shared):
 
 
 class Model:
-    def __init__(self, llama, kv_heads, experts=False, shared=False):
+    def __init__(self, llama, kv_heads, experts=False, shared=False, head_norms=False):
         self.llama, self.kv_heads, self.experts, self.shared = llama, kv_heads, experts, shared
-        shapes = shapes_of(llama, kv_heads, experts, shared)
+        self.head_norms = head_norms
+        shapes = shapes_of(llama, kv_heads, experts, shared, head_norms)
         self.weights = {name: formula(number, name, shape)
                         for number, (name, shape) in enumerate(shapes)}
 
@@ -109,8 +112,11 @@ class Model:
         return x * cosine + torch.cat((-second, first), dim=-1) * sine
 
     def attention(self, prefix, x):
-        q = self.rotate(self.heads(self.linear(prefix + "q_proj", x), HEADS))
-        k = self.rotate(self.heads(self.linear(prefix + "k_proj", x), self.kv_heads))
+        q = self.heads(self.linear(prefix + "q_proj", x), HEADS)
+        k = self.heads(self.linear(prefix + "k_proj", x), self.kv_heads)
+        if self.head_norms:
+            q, k = self.norm(prefix + "q_norm", q), self.norm(prefix + "k_norm", k)
+        q, k = self.rotate(q), self.rotate(k)
         v = self.heads(self.linear(prefix + "v_proj", x), self.kv_heads)
         group = HEADS // self.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
@@ -161,8 +167,8 @@ class Model:
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens(5).flatten())
 
 
-def reference(*arguments):
-    model = Model(*arguments)
+def reference(*arguments, **named):
+    model = Model(*arguments, **named)
     loss = model.loss()
     loss.backward()
     gradients = {name: [float(f"{value:.9e}") for value in weight.grad.flatten()]
@@ -171,5 +177,6 @@ def reference(*arguments):
 
 
 print(json.dumps({"pytorch": torch.__version__, "gpt2": reference(False, HEADS),
-                  "llama": reference(True, 2), "mixtral": reference(True, 2, True),
+                  "llama": reference(True, 2),
+                  "qwen3": reference(True, 2, head_norms=True), "mixtral": reference(True, 2, True),
                   "qwen2_moe": reference(True, 2, True, True)}, indent=None, separators=(",", ":")))

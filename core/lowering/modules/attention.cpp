@@ -123,29 +123,72 @@ void write_fused(const BlockWriter& w, std::int64_t layer) {
   }
 }
 
-void write_ring(const BlockWriter& w, std::int64_t layer) {
+// The ring of Transformer Engine (AttnFuncWithCPAndKVP2P of its context_parallel.py): the blocks of
+// keys and values go around, and the backward pass sends them the same way back. It starts with the
+// block that came last, which takes the place of the rank's own keys and values, and ends with
+// these, whose gradients from the other ranks have come home by then.
+void write_ring_forward(const BlockWriter& w, std::int64_t layer) {
   const Core core = attention_core(w);
-  const bool backward = is_backward(w);
-  const std::string name = kernel_name(w);
-  // The backward pass sends keys and values on together with their gradients.
-  const double passed = core.kv_elements * (backward ? 2.0 : 1.0);
+  // A core that runs again before the backward pass starts with the rank's own block.
+  const bool keeps_last = w.phase == Phase::Recompute || !w.reruns(RecomputeModule::CoreAttention);
   TensorRef block = core.qkv;
   for (std::int64_t step = 0; step < w.plan.cp; ++step) {
+    const bool is_last = step + 1 == w.plan.cp;
     TensorRef next = block;
     // Two buffers take turns: one is used while the other one fills.
-    if (step + 1 < w.plan.cp) {
-      next = w.temporary(fmt::format("{}.ring_buffer.{}", name, step % 2), passed);
-      w.collective(fmt::format("{}.ring_shift.{}", name, step), OpKind::RingShift, Group::Context,
-                   passed, {block}, {next});
+    if (!is_last) {
+      next = w.temporary(fmt::format("attention.core.ring_buffer.{}", step % 2), core.kv_elements);
+      w.collective(fmt::format("attention.core.ring_shift.{}", step), OpKind::RingShift,
+                   Group::Context, core.kv_elements, {block}, {next});
     }
     std::vector<TensorRef> reads = {core.qkv, block};
-    if (backward) reads.insert(reads.end(), {core.out, core.statistics, core.out_gradient});
     std::vector<TensorRef> writes = {core.out, core.statistics};
-    if (backward) writes = {core.qkv_gradient};
     // Later steps add to what the first one wrote.
     if (step > 0) reads.insert(reads.end(), writes.begin(), writes.end());
-    write_kernel(w, layer, fmt::format("{}.{}", name, step), w.shape.sequence_tokens, reads,
+    if (is_last && keeps_last) writes.push_back(core.qkv);
+    write_kernel(w, layer, fmt::format("attention.core.{}", step), w.shape.sequence_tokens, reads,
                  writes);
+    block = next;
+  }
+}
+
+// A shift carries the block at hand together with the gradients of the block before, so the first
+// one has no gradients and the last one no block.
+void write_ring_backward(const BlockWriter& w, std::int64_t layer) {
+  const Core core = attention_core(w);
+  const auto tensor = [&](const std::string& name) {
+    return w.temporary("attention.core.backward." + name, core.kv_elements);
+  };
+  const TensorRef received = tensor("ring_gradient");
+  TensorRef block = core.qkv, next, gradient;
+  for (std::int64_t step = 0; step < w.plan.cp; ++step) {
+    const bool is_first = step == 0, is_last = step + 1 == w.plan.cp;
+    std::vector<TensorRef> sent, arrived;
+    if (!is_last) {
+      next = tensor(fmt::format("ring_buffer.{}", step % 2));
+      sent.push_back(block);
+      arrived.push_back(next);
+    }
+    if (!is_first) {
+      sent.push_back(gradient);
+      arrived.push_back(received);
+    }
+    w.collective(fmt::format("attention.core.backward.ring_shift.{}", step), OpKind::RingShift,
+                 Group::Context, core.kv_elements * static_cast<double>(sent.size()), sent, arrived)
+        .after_kernels = is_first;
+    gradient =
+        is_last ? core.qkv_gradient : tensor(fmt::format("ring_gradient.partial.{}", step % 2));
+    std::vector<TensorRef> reads = {core.qkv, block, core.out, core.statistics, core.out_gradient};
+    std::vector<TensorRef> writes = {core.qkv_gradient};
+    if (!is_first) reads.push_back(core.qkv_gradient);
+    if (!is_last) writes.push_back(gradient);
+    write_kernel(w, layer, fmt::format("attention.core.backward.{}", step), w.shape.sequence_tokens,
+                 reads, writes);
+    if (!is_first) {
+      w.memory_op(fmt::format("attention.core.backward.ring_sum.{}", step),
+                  OpKind::GradientAccumulation, 2.0 * core.kv_elements, core.kv_elements,
+                  {gradient, received}, {gradient});
+    }
     block = next;
   }
 }
@@ -228,7 +271,7 @@ void write_core(const BlockWriter& w, std::int64_t layer) {
   if (!w.stack.fusion.flash_attention) {
     is_backward(w) ? write_unfused_backward(w) : write_unfused_forward(w);
   } else if (w.plan.cp > 1 && w.plan.context_parallel == ContextParallelKind::Ring) {
-    write_ring(w, layer);
+    is_backward(w) ? write_ring_backward(w, layer) : write_ring_forward(w, layer);
   } else {
     write_fused(w, layer);
   }

@@ -32,11 +32,15 @@ void write_rope(const BlockWriter& w, const std::string& name, double elements,
               w.stack.fusion.rope ? 1 : kUnfusedRopeKernels);
 }
 
-// The norm over each head of queries and keys (Qwen3), or over all heads of them (OLMo 2), in
-// place. The latter's sums of squares, in fp32, are those of all tensor-parallel ranks.
-void write_qk_norm(const BlockWriter& w, const std::string& name, double read, double elements,
+// The norm over each head of queries and keys (Qwen3), or over all heads of them (OLMo 2). The
+// latter's sums of squares, in fp32, are those of all tensor-parallel ranks. The backward pass of
+// the norm reads its input, and that of attention its output.
+void write_qk_norm(const BlockWriter& w, const std::string& name, double elements,
                    TensorRef tensor) {
-  std::vector<TensorRef> reads = {tensor};
+  const TensorRef before = w.activation("attention.qk_norm.in", elements);
+  const bool backward = w.phase == Phase::BackwardInput;
+  std::vector<TensorRef> reads = {tensor}, writes = {tensor};
+  (backward ? reads : writes).push_back(before);
   if (w.model.attention.qk_norm_whole && w.plan.tp > 1) {
     const double bytes = static_cast<double>(w.shape.tokens) * 2.0 * 4.0;
     const TensorRef sums = w.tensor(name + ".sums", MemoryCategory::Temporaries, bytes);
@@ -44,8 +48,9 @@ void write_qk_norm(const BlockWriter& w, const std::string& name, double read, d
                  {tensor}, {sums});
     reads.push_back(sums);
   }
-  w.memory_op(name, OpKind::Norm, read, elements, reads, {tensor}).parameters =
-      w.of_layer({"attention.q_norm", "attention.k_norm"});
+  w.apply(w.memory_op(name, OpKind::Norm, backward ? 2.0 * elements : elements, elements, reads,
+                      writes),
+          w.of_layer({"attention.q_norm", "attention.k_norm"}));
 }
 
 double rotated_elements(const BlockWriter& w) {
@@ -216,8 +221,7 @@ void write_projections_forward(const BlockWriter& w, TensorRef in) {
   const Linear qkv = qkv_projection(w, in);
   const double rotated = rotated_elements(w);
   write_linear_forward(w, qkv);
-  if (w.model.attention.qk_norm)
-    write_qk_norm(w, "attention.qkv.out.qk_norm", rotated, rotated, qkv.output);
+  if (w.model.attention.qk_norm) write_qk_norm(w, "attention.qkv.out.qk_norm", rotated, qkv.output);
   if (w.model.position == PositionKind::Rotary)
     write_rope(w, "attention.qkv.out.rope", rotated, {qkv.output}, qkv.output);
 }
@@ -232,7 +236,7 @@ void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in
   if (w.model.position == PositionKind::Rotary)
     write_rope(w, "attention.qkv.out.rope.backward", rotated, {gradient}, gradient);
   if (w.model.attention.qk_norm)
-    write_qk_norm(w, "attention.qkv.out.qk_norm.backward", 2.0 * rotated, rotated, gradient);
+    write_qk_norm(w, "attention.qkv.out.qk_norm.backward", rotated, gradient);
   write_linear_backward(w, qkv, gradient, in_gradient);
 }
 

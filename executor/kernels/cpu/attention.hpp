@@ -4,9 +4,15 @@
 //   P = softmax(mask(Q K^T / sqrt(d))),  O = P V
 //   dV = P^T dO,  dP = dO V^T,  dS = P (dP - D),  dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d)
 //   D = rowsum(dO O) = rowsum(P dP)
+//
+// Where keys and values come block by block (ring attention, arXiv 2310.01889), the sums of
+// exponentials so far give the output so far its weight (online softmax). Backward, the final sums
+// give the probabilities of each block by itself.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "core/op/op.hpp"
@@ -39,24 +45,28 @@ struct HeadPlace {
   }
 };
 
-// A row of keys and values that a context-parallel rank gathers: those of all heads.
+// A row of keys and values that context-parallel ranks send: those of all heads.
 inline std::int64_t key_value_width(const AttentionWork& work) {
   return work.kv_heads * (work.qk_head_dim + work.v_head_dim);
 }
 
-// One head of a sequence. A query sees the keys up to its own position in the sequence.
+// One head of a sequence. A query sees the keys up to its own position in the sequence. Keys are
+// those of the tokens of `owner`, by default of the whole sequence.
 template <class Real>
 struct HeadOperands {
   SequencePart part;
   ConstMatrixMap<Real> queries, keys, values;
+  SequencePart owner{};
 
   // Number of keys that query `i` sees.
-  std::int64_t seen(std::int64_t i) const { return part.position(i, queries.rows()) + 1; }
+  std::int64_t seen(std::int64_t i) const {
+    return owner.held_up_to(part.position(i, queries.rows()), keys.rows());
+  }
   Real scale() const { return Real(1) / std::sqrt(static_cast<Real>(queries.cols())); }
 };
 
-// Gradients of the head's operands. Those of keys and values are added to, since the heads of a
-// group share them.
+// Gradients of the head's operands, which are added to: the heads of a group share keys and values,
+// and blocks of these share queries.
 template <class Real>
 struct HeadGradients {
   MatrixMap<Real> queries, keys, values;
@@ -94,11 +104,29 @@ void attention_head(const HeadOperands<Real>& head, MatrixMap<Real> out, RowMap<
   scores.noalias() = head.scale() * (head.queries * head.keys.transpose());
   for (std::int64_t i = 0; i < scores.rows(); ++i) {
     const auto seen = scores.row(i).head(head.seen(i)).array();
+    if (seen.size() == 0) {
+      log_sums(i) = -std::numeric_limits<Real>::infinity();
+      scores.row(i).setZero();
+      continue;
+    }
     const Real most = seen.maxCoeff();
     log_sums(i) = most + std::log((seen - most).exp().sum());
     to_probabilities(scores, i, head.seen(i), log_sums(i));
   }
   out.noalias() = scores * head.values;
+}
+
+// Adds the outputs over a block of keys to those over the blocks before it.
+template <class Real>
+void add_attention(const RowMatrix<Real>& block_out, ConstRowMap<Real> block_log_sums,
+                   MatrixMap<Real> out, RowMap<Real> log_sums) {
+  for (std::int64_t i = 0; i < out.rows(); ++i) {
+    const Real before = log_sums(i), added = block_log_sums(i);
+    const Real most = std::max(before, added);
+    log_sums(i) = most + std::log(std::exp(before - most) + std::exp(added - most));
+    out.row(i) = std::exp(before - log_sums(i)) * out.row(i) +
+                 std::exp(added - log_sums(i)) * block_out.row(i);
+  }
 }
 
 // Without `out`, D comes from the probabilities.
@@ -116,7 +144,7 @@ void attention_head_backward(const HeadOperands<Real>& head,
   scores.colwise() -= out ? out_gradient.cwiseProduct(*out).rowwise().sum().eval()
                           : probabilities.cwiseProduct(scores).rowwise().sum().eval();
   scores = head.scale() * scores.cwiseProduct(probabilities);
-  gradients.queries.noalias() = scores * head.keys;
+  gradients.queries.noalias() += scores * head.keys;
   gradients.keys.noalias() += scores.transpose() * head.queries;
 }
 
@@ -177,5 +205,60 @@ struct GatheredKeysValues {
                work.kv_heads * work.qk_head_dim + kv_head_of(work, head) * work.v_head_dim,
                work.v_head_dim) {}
 };
+
+// Offsets in elements of the keys and values of a head of one sequence in a block of a ring.
+struct BlockPlace {
+  std::int64_t width = 0, key = 0, value = 0;
+
+  BlockPlace(const AttentionWork& work, std::int64_t sequence, std::int64_t head)
+      : width(key_value_width(work)) {
+    const std::int64_t start = sequence * work.kv_tokens * width, kv_head = kv_head_of(work, head);
+    key = start + kv_head * work.qk_head_dim;
+    value = start + work.kv_heads * work.qk_head_dim + kv_head * work.v_head_dim;
+  }
+};
+
+// The operands with the keys and values of a block in place of those among the rows.
+template <class Real>
+HeadOperands<Real> block_operands(const AttentionWork& work, const BlockPlace& place,
+                                  const HeadOperands<Real>& operands, const Real* block) {
+  return {operands.part, operands.queries,
+          matrix<Real>(block + place.key, work.kv_tokens, work.qk_head_dim, place.width),
+          matrix<Real>(block + place.value, work.kv_tokens, work.v_head_dim, place.width),
+          operands.owner};
+}
+
+template <class Real>
+HeadGradients<Real> block_gradients(const AttentionWork& work, const BlockPlace& place,
+                                    const HeadGradients<Real>& gradients, Real* block) {
+  return {gradients.queries,
+          matrix<Real>(block + place.key, work.kv_tokens, work.qk_head_dim, place.width),
+          matrix<Real>(block + place.value, work.kv_tokens, work.v_head_dim, place.width)};
+}
+
+// The operands of a step of a ring, whose keys and values are those of `block`, or lie in the rows.
+template <class Real>
+HeadOperands<Real> ring_operands(const AttentionWork& work, SequencePart part, SequencePart owner,
+                                 std::int64_t sequence, std::int64_t head, const void* qkv,
+                                 const void* block) {
+  HeadOperands<Real> operands =
+      head_operands(work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv));
+  operands.part = part;
+  operands.owner = owner;
+  if (block == nullptr) return operands;
+  return block_operands(work, BlockPlace(work, sequence, head), operands,
+                        static_cast<const Real*>(block));
+}
+
+// The keys and values of whole sequences.
+template <class Real>
+GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,
+                                           std::int64_t sequence, std::int64_t head,
+                                           const void* gathered) {
+  GatheredKeysValues<Real> operands(work, part.ranks, sequence, head);
+  operands.keys.read(static_cast<const Real*>(gathered));
+  operands.values.read(static_cast<const Real*>(gathered));
+  return operands;
+}
 
 }  // namespace shardwright::executor

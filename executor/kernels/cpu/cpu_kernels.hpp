@@ -11,57 +11,18 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "executor/kernels/cpu/activation.hpp"
 #include "executor/kernels/cpu/attention.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
 #include "executor/kernels/cpu/experts.hpp"
+#include "executor/kernels/cpu/norm.hpp"
+#include "executor/kernels/cpu/rope.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
-
-// A row minus its mean (LayerNorm, arXiv 1607.06450, only), divided by its root mean square
-// (RMSNorm, arXiv 1910.07467).
-//
-//   LayerNorm  y = (x - mean) r w + b, r = 1 / sqrt(var + eps)
-//   RMSNorm    y = x r w,              r = 1 / sqrt(mean(x^2) + eps)
-template <class Real>
-struct NormalisedRow {
-  Eigen::Array<Real, 1, Eigen::Dynamic> values;
-  Real inverse_deviation;
-
-  NormalisedRow(const NormShape& shape, const ConstRowMap<Real>& x) : values(x) {
-    if (shape.kind == NormKind::LayerNorm) values -= values.mean();
-    inverse_deviation =
-        Real(1) / std::sqrt(values.square().mean() + static_cast<Real>(shape.epsilon));
-    values *= inverse_deviation;
-  }
-};
-
-// Returns the rotation of each pair of a head at one position, as a point on the unit circle.
-template <class Real>
-std::vector<std::complex<Real>> rotations_at(const RopeShape& shape, std::int64_t position,
-                                             bool inverse) {
-  std::vector<std::complex<Real>> rotations;
-  for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
-    const double angle = static_cast<double>(position) * shape.frequency(i);
-    rotations.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
-  }
-  return rotations;
-}
-
-template <class Real>
-void rotate_head(const std::vector<std::complex<Real>>& rotations, Real* head) {
-  const auto half = static_cast<std::int64_t>(rotations.size());
-  for (std::int64_t i = 0; i < half; ++i) {
-    const Real cosine = rotations[static_cast<std::size_t>(i)].real();
-    const Real sine = rotations[static_cast<std::size_t>(i)].imag();
-    const Real first = head[i], second = head[i + half];
-    head[i] = first * cosine - second * sine;
-    head[i + half] = second * cosine + first * sine;
-  }
-}
 
 // Returns the row of the shard for a token, or nothing if another rank holds it (Megatron-LM, arXiv
 // 1909.08053, section 3).
@@ -132,6 +93,28 @@ class CpuKernels final : public Kernels {
       auto out = row<Real>(y, i, shape.width);
       out = normalised.values * row<Real>(weight, 0, shape.width);
       if (bias != nullptr) out += row<Real>(bias, 0, shape.width);
+    }
+  }
+
+  void head_norm(const HeadNormShape& shape, const void* weight, void* heads, void* before,
+                 Queue queue) override {
+    const NormShape each{NormKind::RmsNorm, shape.heads, shape.head_dim, shape.epsilon};
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      Real* in_place = static_cast<Real*>(heads) + r * shape.row_width;
+      Real* kept = static_cast<Real*>(before) + r * shape.before_width;
+      std::copy_n(in_place, shape.heads * shape.head_dim, kept);
+      norm(each, kept, weight, nullptr, in_place, queue);
+    }
+  }
+
+  void head_norm_backward(const HeadNormShape& shape, const void* before, const void* weight,
+                          void* gradient, void* dweight, Queue queue) override {
+    const NormShape each{NormKind::RmsNorm, shape.heads, shape.head_dim, shape.epsilon};
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      Real* in_place = static_cast<Real*>(gradient) + r * shape.row_width;
+      norm_backward(each, in_place, nullptr,
+                    static_cast<const Real*>(before) + r * shape.before_width, weight, in_place,
+                    dweight, nullptr, queue);
     }
   }
 
@@ -209,7 +192,7 @@ class CpuKernels final : public Kernels {
                          const void* gathered, void* out, void* statistics,
                          Queue /*queue*/) override {
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
-      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      const auto from = gathered_operands<Real>(work, part, sequence, head, gathered);
       HeadOperands<Real> operands = head_operands(work, place, static_cast<const Real*>(qkv));
       attention_head<Real>({part, operands.queries, from.keys.view(), from.values.view()},
                            head_output(work, place, out),
@@ -222,9 +205,10 @@ class CpuKernels final : public Kernels {
                                   const void* dout, void* dq, void* dgathered,
                                   Queue /*queue*/) override {
     const std::int64_t rows = work.batch * work.q_tokens, d = work.qk_head_dim;
+    matrix<Real>(dq, rows, work.heads * d).setZero();
     matrix<Real>(dgathered, part.ranks * rows, key_value_width(work)).setZero();
     for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
-      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      const auto from = gathered_operands<Real>(work, part, sequence, head, gathered);
       const auto operands = head_operands(work, place, static_cast<const Real*>(qkv));
       GatheredKeysValues<Real> gradient(work, part.ranks, sequence, head);
       Real* queries = static_cast<Real*>(dq) + (sequence * work.q_tokens * work.heads + head) * d;
@@ -237,6 +221,44 @@ class CpuKernels final : public Kernels {
            gradient.values.gradient()});
       gradient.keys.add_to(static_cast<Real*>(dgathered));
       gradient.values.add_to(static_cast<Real*>(dgathered));
+    });
+  }
+
+  void ring_attention(const AttentionWork& work, SequencePart part, SequencePart owner,
+                      const void* qkv, const void* block, void* out, void* statistics,
+                      Queue /*queue*/) override {
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto operands = ring_operands<Real>(work, part, owner, sequence, head, qkv, block);
+      auto log_sums = row<Real>(statistics, sequence * work.heads + head, work.q_tokens);
+      if (block == nullptr)
+        return attention_head<Real>(operands, head_output(work, place, out), log_sums);
+      RowMatrix<Real> block_out(work.q_tokens, work.v_head_dim);
+      Eigen::Array<Real, 1, Eigen::Dynamic> block_log_sums(work.q_tokens);
+      attention_head<Real>(operands, matrix<Real>(block_out.data(), work.q_tokens, work.v_head_dim),
+                           row<Real>(block_log_sums.data(), 0, work.q_tokens));
+      add_attention<Real>(block_out,
+                          row<Real>(std::as_const(block_log_sums).data(), 0, work.q_tokens),
+                          head_output(work, place, out), log_sums);
+    });
+  }
+
+  void ring_attention_backward(const AttentionWork& work, SequencePart part, SequencePart owner,
+                               const void* qkv, const void* block, const void* out,
+                               const void* statistics, const void* dout, void* dqkv, void* dblock,
+                               Queue /*queue*/) override {
+    const std::int64_t rows = work.batch * work.q_tokens;
+    if (block == nullptr) matrix<Real>(dqkv, rows, HeadPlace(work, 0, 0).row_width).setZero();
+    if (dblock != nullptr) matrix<Real>(dblock, rows, key_value_width(work)).setZero();
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto gradients = head_gradients(work, place, static_cast<Real*>(dqkv));
+      attention_head_backward<Real>(
+          ring_operands<Real>(work, part, owner, sequence, head, qkv, block),
+          head_output(work, place, out),
+          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+          head_output(work, place, dout),
+          dblock == nullptr ? gradients
+                            : block_gradients(work, BlockPlace(work, sequence, head), gradients,
+                                              static_cast<Real*>(dblock)));
     });
   }
 
@@ -366,6 +388,12 @@ class CpuKernels final : public Kernels {
     matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
   }
 
+  void add_columns(std::int64_t rows, std::int64_t columns, const void* from,
+                   std::int64_t from_width, void* to, std::int64_t to_width,
+                   Queue /*queue*/) override {
+    matrix<Real>(to, rows, columns, to_width) += matrix<Real>(from, rows, columns, from_width);
+  }
+
   void choose_experts(const RouterShape& shape, void* scores, std::int32_t* chosen, void* weights,
                       Queue /*queue*/) override {
     choose_experts_of_rows<Real>(shape, scores, chosen, weights);
@@ -460,15 +488,6 @@ class CpuKernels final : public Kernels {
                                           const void* out) {
     return matrix<Real>(static_cast<const Real*>(out) + place.out, work.q_tokens, work.v_head_dim,
                         place.out_width);
-  }
-
-  static GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,
-                                                    std::int64_t sequence, std::int64_t head,
-                                                    const void* gathered) {
-    GatheredKeysValues<Real> operands(work, part.ranks, sequence, head);
-    operands.keys.read(static_cast<const Real*>(gathered));
-    operands.values.read(static_cast<const Real*>(gathered));
-    return operands;
   }
 
   static std::int64_t position_of(const EmbeddingShape& shape, std::int64_t token) {

@@ -200,7 +200,30 @@ TEST_P(VolumeOfRanks, HybridShard) {
               2.0 * others(2.0) * kElement * parameters_of(made) / n(), 1.0);
 }
 
-// Keys and values of s/c tokens go around to the c-1 other ranks; backward with their gradients.
+// Megatron Core (finalize_model_grads.py): norms of heads see those of one tensor-parallel rank,
+// and other norms with sequence parallelism its tokens.
+TEST(Volume, GradientsOfNormsOfHeadsAreAddedUpOverTheTensorGroup) {
+  for (const bool sequence_parallel : {false, true}) {
+    LoweringCase made = dense_model();
+    made.plan.tp = 2;
+    made.plan.sequence_parallel = sequence_parallel;
+    const auto of_norms = [&](bool heads) {
+      made.model.attention.qk_norm = heads;
+      double bytes = 0.0;
+      for (const Block& block : made.lower().blocks) {
+        for (const Op& op : block.ops) {
+          if (op.payload == Payload::ReplicatedGradients)
+            bytes += std::get<CommunicationWork>(op.work).bytes.value();
+        }
+      }
+      return bytes;
+    };
+    EXPECT_EQ(of_norms(true) - of_norms(false), kLayers * 2.0 * 8.0 * 4.0);
+    EXPECT_EQ(of_norms(false) > 0.0, sequence_parallel);
+  }
+}
+
+// Keys and values of s/c tokens go around to the c-1 other ranks; backward their gradients, too.
 TEST_P(VolumeOfRanks, RingAttention) {
   LoweringCase made = dense_model();
   made.plan.cp = GetParam();

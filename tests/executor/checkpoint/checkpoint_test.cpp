@@ -135,7 +135,7 @@ TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
 }
 
 TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
-  for (const ModelSpec& model : {small_gpt2(), small_llama()}) {
+  for (const ModelSpec& model : {small_gpt2(), small_llama(), small_qwen3()}) {
     const auto folder = scratch_path("other-plan");
     const std::vector<double> losses = run_and_save(model, plan_of(2, 1, 2, 1), folder);
     for (const Plan& plan :
@@ -379,6 +379,12 @@ TEST(StoredNames, AreHuggingFaces) {
   EXPECT_EQ(llama.at("model.layers.0.mlp.down_proj.weight"), (Shape{32, 48}));
   EXPECT_EQ(llama.at("model.norm.weight"), (Shape{32}));
   EXPECT_EQ(llama.at("lm_head.weight"), (Shape{256, 32}));
+  std::map<std::string, std::vector<std::int64_t>> qwen3;
+  for (const StoredTensor& tensor : stored_tensors(small_qwen3()))
+    qwen3[tensor.name] = tensor.shape;
+  EXPECT_EQ(qwen3.size(), 4U * 11U + 3U);
+  EXPECT_EQ(qwen3.at("model.layers.2.self_attn.q_norm.weight"), (Shape{12}));
+  EXPECT_EQ(qwen3.at("model.layers.2.self_attn.k_norm.weight"), (Shape{12}));
   EXPECT_EQ(gpt2.size(), 4U * 12U + 4U);
   EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.weight"), (Shape{32, 96}));
   EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.bias"), (Shape{96}));
@@ -388,7 +394,7 @@ TEST(StoredNames, AreHuggingFaces) {
 
 // Every element of every tensor is exactly one element of one parameter.
 TEST(StoredNames, PlacesCoverTheTensorsOnce) {
-  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2(), small_qwen3()}) {
     std::map<std::string, std::vector<int>> met;
     for (const StoredTensor& tensor : stored_tensors(model))
       met[tensor.name].assign(static_cast<std::size_t>(tensor.elements()), 0);

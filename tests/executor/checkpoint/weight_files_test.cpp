@@ -85,7 +85,7 @@ double first_loss(const ModelSpec& model, const Plan& plan, const std::filesyste
 
 // Under each plan, in each format, in one file or several, the same weights give the same loss.
 TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
-  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2(), small_qwen3()}) {
     const std::vector<StoredTensor> tensors = stored_tensors(model);
     std::vector<double> losses;
     for (const std::string format : {"F32", "BF16", "F16"})
@@ -252,6 +252,21 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   config["model_type"] = "gemma";
   std::ofstream(folder / "config.json") << config;
   EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /model_type"));
+}
+
+// transformers, Qwen3Config: the norms of heads follow from the type.
+TEST(WeightFiles, ConfigurationOfQwen3HasNormsOfHeads) {
+  nlohmann::json config = llama_config();
+  config["model_type"] = "qwen3";
+  config["head_dim"] = 12;
+  ModelSpec model = small_qwen3();
+  const auto folder = folder_with("qwen3", stored_tensors(model), "BF16");
+  std::ofstream(folder / "config.json") << config;
+  EXPECT_TRUE(problems_of(folder, model).empty());
+  model.attention.qk_norm = false;
+  EXPECT_THAT(problems_of(folder, model),
+              testing::IsSupersetOf({"config.json, as /attention/qk_norm",
+                                     "model.layers.0.self_attn.q_norm.weight"}));
 }
 
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {

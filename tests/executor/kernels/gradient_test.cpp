@@ -136,6 +136,25 @@ TEST(Gradient, OfNormsWithAResidual) {
   }
 }
 
+// Two heads among rows that hold other elements, too.
+TEST(Gradient, OfNormsOfHeads) {
+  const HeadNormShape shape{3, 2, 4, 11, 9, 0.01};
+  Values x = random_values(33, 1), weight = random_values(4, 2);
+  const Values r = random_values(33, 3);
+  Values before(27);
+  const auto objective = [&] {
+    Values y = x;
+    kernels().head_norm(shape, weight.data(), y.data(), before.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  objective();
+  Values dx = r, dweight(4);
+  kernels().head_norm_backward(shape, before.data(), weight.data(), dx.data(), dweight.data(),
+                               nullptr);
+  expect_gradient("input", x, dx, objective);
+  expect_gradient("weight", weight, dweight, objective);
+}
+
 // For a row of equal elements x, RMSNorm gives x / sqrt(x^2 + epsilon).
 TEST(Norm, AddsItsEpsilonInsideOfTheRoot) {
   for (const double epsilon : {1e-6, 1e-5, 0.5}) {

@@ -66,9 +66,9 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/attention/head_dim", kChanges, [](M& m) { m.attention.head_dim = 16; }},
     {"/attention/qkv_bias", kChanges, [](M& m) { m.attention.qkv_bias = true; }},
     {"/attention/output_bias", kChanges, [](M& m) { m.attention.output_bias = true; }},
-    {"/attention/qk_norm", kRefused, [](M& m) { m.attention.qk_norm = true; }},
+    {"/attention/qk_norm", kChanges, [](M& m) { m.attention.qk_norm = true; }},
     {"/attention/qk_norm_whole", kRefused,
-     [](M& m) { m.attention.qk_norm = m.attention.qk_norm_whole = true; }, "/attention/qk_norm"},
+     [](M& m) { m.attention.qk_norm = m.attention.qk_norm_whole = true; }},
     {"/attention/output_gate", kRefused, [](M& m) { m.attention.output_gate = true; }},
     {"/attention/sinks", kRefused, [](M& m) { m.attention.sinks = true; }},
     {"/attention/sliding_window", kRefused, [](M& m) { m.attention.sliding_window = 8; }},
@@ -168,7 +168,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/tp", kNoMatter, [](P& p) { p.tp = 2; }},
     {"/pp", kNoMatter, [](P& p) { p.pp = 2; }},
     {"/cp", kNoMatter, [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
-    {"/context_parallel", kRefused, [](P& p) { p.cp = 2; }},
+    {"/context_parallel", kNoMatter, [](P& p) { p.cp = 2; }},
     {"/context_parallel", kNoMatter,
      [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::Ulysses; }},
     {"/cp", kRefused, [](P& p) { p.cp = 4, p.context_parallel = ContextParallelKind::Ulysses; }},
@@ -182,6 +182,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 2; }},
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 3; }},
     {"/shard_group", kNoMatter, [](P& p) { p.dp = 4, p.zero_stage = 1, p.shard_group = 2; }},
+    {"/shard_group", kRefused, [](P& p) { p.dp = 4, p.zero_stage = p.shard_group = 2; }},
     {"/micro_batch", kNoMatter, [](P& p) { p.micro_batch = 4; }},
     {"/global_batch", kChanges, [](P& p) { p.global_batch = 4; }},
     {"/seq_len", kChanges, [](P& p) { p.seq_len = 16; }},
@@ -460,6 +461,13 @@ TEST(EveryField, ThatIsAFormatIsRefusedOnAGpu) {
               testing::UnorderedElementsAre("/stack/gradients/fp32_reduction",
                                             "/stack/gradients/fp32_accumulation",
                                             "/stack/memory/master_weight_bytes"));
+}
+
+TEST(EveryField, OfNormsOfHeadsIsRefusedOnAGpu) {
+  Plan plan = one_rank_plan();
+  plan.precision = Precision::Bf16;
+  EXPECT_THAT(refusals(small_qwen3(), plan, load_stack("shardwright"), true),
+              testing::Contains("/model/attention/qk_norm"));
 }
 
 TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {

@@ -69,6 +69,14 @@ ModelSpec small_gpt2() {
   return model;
 }
 
+ModelSpec small_qwen3() {
+  ModelSpec model = small_llama();
+  model.name = "small-qwen3";
+  model.attention.head_dim = 12;
+  model.attention.qk_norm = true;
+  return model;
+}
+
 ModelSpec small_mixtral() {
   ModelSpec model = small_llama();
   model.name = "small-mixtral";
@@ -102,14 +110,15 @@ Plan one_rank_plan() {
 
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work,
-              const StackSpec& stack) {
+              const StackSpec& stack, const WrapCommunicator& wrap) {
   const Program program = lower(model, plan, stack);
   LocalStore store;
   const auto run = [&](std::int64_t rank) {
     const auto kernels = make_cpu_kernels();
     GlooDevice device("127.0.0.1");
     const OpenCommunicator open = [&](const std::string& key, int member, int size) {
-      return device.connect(store, key, member, size);
+      auto made = device.connect(store, key, member, size);
+      return wrap ? wrap(std::move(made)) : std::move(made);
     };
     RankTrainer trainer(model, program, rank, *kernels, open, options);
     trainer.set_initial_parameters();
@@ -225,6 +234,40 @@ const std::vector<PlanCase>& plan_cases() {
        [](Plan& p) {
          p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
          p.context_parallel = ContextParallelKind::AllGather;
+       }},
+      {"cp2_ring_dp2_zero1", small_llama,
+       [](Plan& p) {
+         p.cp = p.dp = p.micro_batch = 2, p.zero_stage = 1;
+         p.context_parallel = ContextParallelKind::Ring;
+       }},
+      {"cp3_ring_gpt2", small_gpt2,
+       [](Plan& p) { p.cp = 3, p.seq_len = 48, p.context_parallel = ContextParallelKind::Ring; }},
+      {"cp4_ring_recompute", small_llama,
+       [](Plan& p) {
+         p.cp = 4, p.context_parallel = ContextParallelKind::Ring;
+         p.recompute = RecomputePolicy::Full;
+       }},
+      {"cp2_ring_tp2_recomputes_core", small_llama,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.context_parallel = ContextParallelKind::Ring;
+         p.recompute = RecomputePolicy::Selective;
+         p.recompute_modules = {RecomputeModule::CoreAttention};
+       }},
+      {"cp2_ring_pp2_zb_h1_fsdp", small_llama,
+       [](Plan& p) {
+         p.cp = p.pp = p.dp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::ZbH1;
+         p.context_parallel = ContextParallelKind::Ring;
+       }},
+      {"tp2_head_norms_without_sp", small_qwen3,
+       [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
+      {"dp2_tp2_head_norms_zero1", small_qwen3,
+       [](Plan& p) { p.dp = p.tp = p.micro_batch = 2, p.zero_stage = 1; }},
+      {"dp2_pp2_head_norms_fsdp", small_qwen3,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
+      {"cp2_ring_tp2_head_norms_fsdp", small_qwen3,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
+         p.context_parallel = ContextParallelKind::Ring;
        }},
       {"cp2_ulysses", small_llama,
        [](Plan& p) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ namespace shardwright::executor {
 ModelSpec small_llama();
 // GPT-2: LayerNorm with biases, learned positions, GELU, tied embeddings.
 ModelSpec small_gpt2();
+// Qwen3: the Llama with wider heads and norms of each head of queries and keys.
+ModelSpec small_qwen3();
 // Mixtral: the Llama with two of four experts for each token, and two layers.
 ModelSpec small_mixtral();
 // Qwen2-MoE: the same with gated shared experts and shares that are not renormalised.
@@ -32,10 +35,15 @@ Plan one_rank_plan();
 // Returns a generated text.
 const TokenFile& corpus();
 
+// Returns a communicator that stands for the given one.
+using WrapCommunicator =
+    std::function<std::unique_ptr<Communicator>(std::unique_ptr<Communicator>)>;
+
 // Calls `work` concurrently on each rank of a plan, with the rank's trainer and that text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work,
-              const StackSpec& stack = load_stack("shardwright"));
+              const StackSpec& stack = load_stack("shardwright"),
+              const WrapCommunicator& wrap = nullptr);
 
 // Runs the steps `first` to `last` - 1 and returns their losses.
 std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
