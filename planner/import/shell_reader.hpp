@@ -1,5 +1,6 @@
-// Reads the text of a shell script, command by command: shell_script.cpp follows commands, functions
-// and conditions, shell_expansion.cpp reads assignments, words and what expands within them.
+// Reads the text of a shell script, command by command: shell_script.cpp follows commands,
+// functions and conditions, shell_expansion.cpp reads assignments, words and what expands within
+// them.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "planner/import/shell_arithmetic.hpp"
 #include "planner/import/shell_reader.hpp"
 
 namespace shardwright::planner {
@@ -62,9 +63,14 @@ void ShellReader::skip_arithmetic() {
                        rest.find_first_of("<>!=") >= equals;
   const bool counts =
       inner.find("++") != std::string_view::npos || inner.find("--") != std::string_view::npos;
-  if ((assigns || counts) && !blocks_.skips())
+  const bool changes = assigns || counts;
+  if (changes && !blocks_.skips())
     variables_.set_unknown(std::string(inner.substr(name, behind - name)),
                            beginning(begin) + ", which is not followed");
+  const auto value = arithmetic_value(
+      inner, [this](const std::string& variable) { return variables_.text(variable); });
+  blocks_.join(ShellJoin::Follows);
+  blocks_.end({value == 0 ? "false" : "true"}, value && !changes);
 }
 
 ShellCommand ShellReader::read_command() {

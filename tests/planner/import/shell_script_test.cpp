@@ -116,12 +116,12 @@ TEST(ShellScript, FollowsListsOfKnownValues) {
   for (const char* held :
        {"[ $A = 8B ] && TP=4", "test $N -eq 5 || TP=4", "[ $A = 9B ] && TP=2 || TP=4",
         "[ $A = 8B ] &&\n  TP=4", "[ $A = 8B ] && { EP=2; TP=4; }", "[ -z \"$X\" ] && TP=4",
-        "[ $A = 9B ] && { TP=8; } || TP=4", "true && TP=4", "! $OFF && TP=4",
+        "[ $A = 9B ] && { TP=8; } || TP=4", "true && TP=4", "(( N > 3 )) && TP=4", "! $OFF && TP=4",
         "if [ $A = 8B ]; then [ $N = 4 ] && TP=4; fi"})
     EXPECT_THAT(taken(held), ElementsAre("4")) << held;
   for (const char* failed :
        {"[ $A = 9B ] && TP=4", "test $N -eq 4 || TP=4", "[ $A = 9B ] && { EP=2; TP=4; }",
-        "[ -n \"$X\" ] && TP=4", "$OFF && TP=4", "if $OFF; then TP=4; fi",
+        "[ -n \"$X\" ] && TP=4", "$OFF && TP=4", "(( N == 3 )) && TP=4", "if $OFF; then TP=4; fi",
         "[ $A = 8B ] && [ $N = 5 ] && TP=4"})
     EXPECT_THAT(taken(failed), ElementsAre("1")) << failed;
   const ShellScript unknown = read_shell_script("TP=1\n[ -d data ] && TP=4\necho $TP", "script");
