@@ -205,12 +205,12 @@ std::optional<Shift> best_shift(const TwoLists& lists, const std::stop_token& st
   });
   std::stable_sort(shifts.begin(), shifts.end(),
                    [](const Shift& a, const Shift& b) { return a.cost < b.cost; });
-  if (shifts.size() > kMostTried) {
-    const auto none = std::find_if(shifts.begin() + kMostTried, shifts.end(),
-                                   [](const Shift& shift) { return shift.by == 0; });
-    if (none != shifts.end()) std::iter_swap(none, shifts.begin() + kMostTried - 1);
-    shifts.resize(kMostTried);
-  }
+  // That at which all calls agree is tried in any case.
+  const auto is_complete = [agrees = agree_throughout(lists)](const Shift& shift) {
+    return agrees && shift.by == 0;
+  };
+  std::stable_partition(shifts.begin(), shifts.end(), is_complete);
+  if (shifts.size() > kMostTried) shifts.resize(kMostTried);
   double steadiest = std::numeric_limits<double>::infinity();
   for (Shift& shift : shifts) {
     shift.cost = deviation_on_whole_lists(lists, shift.usual_distance);
@@ -218,8 +218,7 @@ std::optional<Shift> best_shift(const TwoLists& lists, const std::stop_token& st
   }
   std::erase_if(shifts, [&](const Shift& shift) { return shift.cost > kAsSteady * steadiest; });
   // Of equally steady ones, as those of regular calls are, the nearest.
-  const auto none = std::ranges::find(shifts, Position{0}, &Shift::by);
-  if (none != shifts.end() && agree_throughout(lists)) return *none;
+  if (!shifts.empty() && is_complete(shifts.front())) return shifts.front();
   const auto nearest = std::ranges::min_element(
       shifts, {}, [](const Shift& shift) { return std::abs(shift.usual_distance); });
   return nearest == shifts.end() ? std::nullopt : std::optional(*nearest);

@@ -70,10 +70,10 @@ std::int64_t lower_median(std::vector<std::int64_t> values) {
 // True for each time from a step to the next one that has a pause in it: steps between them that
 // were not recorded, by the numbers of the marks, or else another thing than a step, by its length.
 std::vector<bool> find_pauses(const std::vector<DeviceStep>& steps,
-                              const std::vector<std::int64_t>& times,
-                              const std::vector<std::int64_t>& numbers) {
+                              const std::vector<std::int64_t>& times) {
   std::vector<std::int64_t> differences, recorded;
-  for (std::size_t i = 0; i < times.size(); ++i) differences.push_back(numbers[i + 1] - numbers[i]);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    differences.push_back(steps[i + 1].number - steps[i].number);
   const std::int64_t usual = lower_median(differences);
   for (std::size_t i = 0; i < times.size(); ++i)
     if (differences[i] <= usual) recorded.push_back(times[i]);
@@ -90,8 +90,7 @@ std::vector<bool> find_pauses(const std::vector<DeviceStep>& steps,
 // Ends each step where the next one begins, unless a pause lies between them. No next step ends the
 // last one, and its activities may end before or, where copies run ahead, after its time: it takes
 // the mean of the others. Alone it is at least as long as its mark.
-void end_steps(std::vector<DeviceStep>& steps, const std::vector<std::int64_t>& numbers,
-               std::int64_t mark) {
+void end_steps(std::vector<DeviceStep>& steps, std::int64_t mark) {
   if (steps.size() == 1) {
     steps.back().end = std::max(steps.back().end, steps.back().begin + mark);
     return;
@@ -99,7 +98,7 @@ void end_steps(std::vector<DeviceStep>& steps, const std::vector<std::int64_t>& 
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i + 1 < steps.size(); ++i)
     times.push_back(std::max<std::int64_t>(0, steps[i + 1].begin - steps[i].begin));
-  const std::vector<bool> pauses = find_pauses(steps, times, numbers);
+  const std::vector<bool> pauses = find_pauses(steps, times);
   std::int64_t all = 0, usual = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (pauses[i]) continue;
@@ -142,21 +141,17 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
     return {step_of(all)};
   }
   std::vector<DeviceStep> steps;
-  std::vector<std::int64_t> numbers;
-  for (auto& [step, activities] : by_step) {
+  for (auto& [mark, activities] : by_step) {
     steps.push_back(step_of(std::move(activities)));
-    numbers.push_back(trace.steps[static_cast<std::size_t>(step)].number);
+    steps.back().number = trace.steps[static_cast<std::size_t>(mark)].number;
   }
-  if (steps.size() > 1) {
-    steps.erase(steps.begin());
-    numbers.erase(numbers.begin());
-  }
+  if (steps.size() > 1) steps.erase(steps.begin());
   auto last = std::prev(by_step.end());
   if (steps.size() > 1 && breaks_off(steps.back(), steps)) {
     steps.pop_back();
     --last;
   }
-  end_steps(steps, numbers, trace.steps[static_cast<std::size_t>(last->first)].duration);
+  end_steps(steps, trace.steps[static_cast<std::size_t>(last->first)].duration);
   return steps;
 }
 

@@ -16,9 +16,12 @@ struct DeviceStep {
   Activities activities;
   // From the start of its first activity to that of the next step's. The last one, and one before a
   // pause, is as long as the others in the mean; alone it ends with its last activity, but is at
-  // least as long as its mark. A pause is longer than kPause usual steps: there the run evaluates,
-  // or the profiler did not record.
+  // least as long as its mark. A pause is longer than kPause usual steps, unless such steps come at
+  // equal distances, or lies where the numbers of steps have a gap: there the run evaluates, or the
+  // profiler did not record.
   std::int64_t begin = 0, end = 0;
+  // That of its mark; 0 without one.
+  std::int64_t number = 0;
 };
 
 // The steps of the device that ran most activities. The first recorded one is left out where there

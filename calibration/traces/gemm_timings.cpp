@@ -40,9 +40,12 @@ std::optional<Precision> precision_of(const std::string& type, const std::string
   if (type == "c10::Half") return Precision::Fp16;
   if (type.starts_with("c10::Float8")) return Precision::Fp8;
   std::string name = lower_case(kernel);
-  // Blackwell's name their architecture: "nvjet_sm100_tst_…".
-  if (const std::size_t at = name.find("nvjet_sm"); at != std::string::npos)
-    name.erase(at + 6, name.find('_', at + 6) + 1 - (at + 6));
+  // The names of Blackwell's have their architecture in front of the format: "nvjet_sm100_tst_…".
+  constexpr std::string_view kLibrary = "nvjet_";
+  if (const std::size_t at = name.find("nvjet_sm"); at != std::string::npos) {
+    const std::size_t begin = at + kLibrary.size();
+    name.erase(begin, std::min(name.find('_', begin), name.size() - 1) + 1 - begin);
+  }
   if (type.empty()) {
     for (const auto& [part, precision] : kFormats)
       if (name.find(part) != std::string::npos) return precision;

@@ -16,7 +16,7 @@ struct Family {
 // The first line that fits decides: attention kernels are built of CUTLASS too, and the names of
 // Triton kernels list the operators that were fused into them.
 constexpr Family kFamilies[] = {
-    // NCCL, RCCL, MSCCL, DeepEP and its likes, Transformer Engine's user buffers, and those of
+    // NCCL, RCCL, MSCCL, DeepEP, MORI, Transformer Engine's user buffers, and those of
     // PyTorch's symmetric memory, vLLM and TensorRT-LLM.
     {"nccl", KernelCategory::Collective},
     {"msccl", KernelCategory::Collective},

@@ -276,11 +276,12 @@ void read_names_of_kinds(const NemoConfig& config, Values& values) {
 void read_number_formats(const NemoConfig& config, Values& values) {
   // "bf16-mixed", "16", and recipes: "bf16_with_fp8_current_scaling_mixed". NeMo 1 writes that of
   // the trainer into the model, which it saves without the trainer.
+  std::vector<const char*> places = {"trainer.precision", "mixed_precision"};
   const bool is_stated = values.contains("bf16") || values.contains("fp16") ||
                          !config.text("trainer.precision").empty();
-  for (const char* place : {"trainer.precision", "mixed_precision", "model.precision"}) {
+  if (!is_stated) places.push_back("model.precision");
+  for (const char* place : places) {
     const std::string recipe = config.text(place);
-    if (is_stated && place == std::string_view("model.precision")) continue;
     const auto says = [&](const char* word) { return recipe.find(word) != std::string::npos; };
     if (says("bf16")) values["bf16"] = "True";
     if (says("fp16") || recipe == "16" || recipe == "16-mixed") values["fp16"] = "True";

@@ -47,7 +47,7 @@ class ShellReader {
   // Blanks, continued lines and, where a word may begin, comments.
   void skip_blanks();
 
-  // "((TP *= 2))" changes a variable in a way that is not followed.
+  // "((TP > 2))" has an outcome, "((TP *= 2))" changes a variable in a way that is not followed.
   void skip_arithmetic();
 
   ShellCommand read_command();

@@ -49,8 +49,9 @@ void ShellReader::skip_blanks() {
 }
 
 void ShellReader::skip_arithmetic() {
+  if (peek() != '(' || peek(1) != '(') return;
   const std::size_t begin = at_, end = text_.find("))", at_);
-  if (peek() != '(' || peek(1) != '(' || end == std::string_view::npos) return;
+  if (end == std::string_view::npos) return;
   const std::string_view inner = text_.substr(begin + 2, end - begin - 2);
   std::size_t name = 0;
   while (name < inner.size() && !is_shell_name_start(inner[name])) ++name;
@@ -74,7 +75,6 @@ void ShellReader::skip_arithmetic() {
 }
 
 ShellCommand ShellReader::read_command() {
-  ShellWords words;
   ShellCommand command;
   bool may_assign = true;
   // Between the two marks of "&&" there is nothing.
