@@ -1,11 +1,14 @@
-"""Hosts out of network namespaces, whose links tc shapes and whose kernels control groups slow down.
+"""Hosts out of network namespaces, whose links tc shapes and whose kernels get a part of a core.
 
 Needs root, iproute2 and the right to make namespaces.
 """
 
+import ctypes
 import os
+import platform
 import secrets
 import signal
+import struct
 import subprocess
 import time
 
@@ -20,65 +23,54 @@ def run(*command, **options):
     return subprocess.run([str(word) for word in command], check=True, **options)
 
 
-class ControlGroups:
-    """One for the kernels of each host, with a part of the core that the host runs on; none for a
-    host that has a core to itself."""
+class Processors:
+    """Gives the kernels of each host a part of a core, under the kernel's deadline scheduler: in each
+    period of some tenths of a millisecond they get that part of it, whatever other hosts do, and a
+    host that has waited gets no more. What else the hosts do, their exchanges above all, goes before
+    everything else on this machine."""
 
-    QUOTA_US = 1000  # the least that the kernel takes: a host pauses often, and briefly
+    RUNTIME_NS = 200_000  # in each period: short, as kernels are, and of few switches
     KERNELS = "queue 0"  # the name of the executor's thread that runs them
+    SCHED_SETATTR, SCHED_DEADLINE, RESET_ON_FORK = 314, 6, 1
+    NICE = -20
 
     def __init__(self):
-        self.all = None  # what holds the groups
-        self.folders = {}  # by host
-        self.unified = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
-        self.base = "/sys/fs/cgroup" if self.unified else "/sys/fs/cgroup/cpu"
+        self.shares = []  # of a core, by host
         self.slowed = set()  # process and thread
+        self.system = ctypes.CDLL(None, use_errno=True)
 
-    def make(self, shares):
-        """What was made is there to be removed, wherever this fails. shares: of a core, by host."""
-        if min(shares) >= 1.0:
-            return
+    def share(self, shares):
+        """A host whose share is 1 has a core to itself."""
+        if platform.machine() != "x86_64":
+            raise NotAllowed("the number of sched_setattr is that of x86-64")
+        self.shares = shares
+        trial = subprocess.Popen(["sleep", "60"])
         try:
-            folder = f"{self.base}/shardwright-{os.getpid()}"
-            os.mkdir(folder)
-            self.all = folder
-            # Whatever else the machine does waits for this process and for the hosts.
-            self.write(folder, *(("cpu.weight", 10000) if self.unified else ("cpu.shares", 262144)))
-            self.write(folder, "cgroup.procs", os.getpid())
-            for host, share in enumerate(shares):
-                if share >= 1.0:
-                    continue
-                folder = f"{self.all}/host-{host}"
-                os.mkdir(folder)
-                self.folders[host] = folder
-                self.limit(folder, int(self.QUOTA_US / share))
+            for share in shares:
+                self.slow_down_thread(trial.pid, share)
         except OSError as error:
             raise NotAllowed(error) from error
+        finally:
+            trial.kill()
+            trial.wait()
 
-    def limit(self, folder, period):
-        if self.unified:
-            self.write(folder, "cgroup.type", "threaded")
-            self.write(self.all, "cgroup.subtree_control", "+cpu")
-            self.write(folder, "cpu.max", f"{self.QUOTA_US} {period}")
-        else:
-            self.write(folder, "cpu.cfs_period_us", period)
-            self.write(folder, "cpu.cfs_quota_us", self.QUOTA_US)
+    def slow_down_thread(self, thread, share):
+        """Raises OSError where the kernel refuses."""
+        if share >= 1.0:
+            return
+        # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period.
+        period = int(self.RUNTIME_NS / share)
+        attributes = struct.pack("=IIQiIQQQ", 48, self.SCHED_DEADLINE, self.RESET_ON_FORK, 0, 0,
+                                 self.RUNTIME_NS, period, period)
+        if self.system.syscall(self.SCHED_SETATTR, int(thread), attributes, 0) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
-    @staticmethod
-    def write(folder, name, value):
-        with open(os.path.join(folder, name), "w") as file:
-            file.write(str(value))
-
-    @staticmethod
-    def enter(host):
-        """Called in the child before it becomes a rank. Each host stays on one core."""
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[host % len(cores)]})
+    def enter(self):
+        """Called in the child before it becomes a rank."""
+        os.nice(self.NICE)
 
     def slow_down(self, host, process):
-        """Threads of the process that have begun to run kernels get the host's part of the cores."""
-        if host not in self.folders:
-            return
+        """Threads of the process that have begun to run kernels get the host's part of a core."""
         try:
             for thread in os.listdir(f"/proc/{process}/task"):
                 if (process, thread) in self.slowed:
@@ -86,21 +78,10 @@ class ControlGroups:
                 with open(f"/proc/{process}/task/{thread}/comm") as file:
                     if file.read().strip() != self.KERNELS:
                         continue
-                self.write(self.folders[host], "cgroup.threads" if self.unified else "tasks", thread)
+                self.slow_down_thread(thread, self.shares[host])
                 self.slowed.add((process, thread))
         except (FileNotFoundError, ProcessLookupError):
             pass  # it has ended
-
-    def remove(self):
-        if self.all:
-            self.write(self.base, "cgroup.procs", os.getpid())
-        for folder in [*self.folders.values(), *([self.all] if self.all else [])]:
-            for _ in range(50):
-                try:
-                    os.rmdir(folder)
-                    break
-                except OSError:
-                    time.sleep(0.1)
 
 
 class Network:
@@ -168,7 +149,7 @@ class Network:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
 
-def run_on_hosts(command, hosts, network, groups):
+def run_on_hosts(command, hosts, network, processors):
     """Runs one rank of a program on each of the hosts; all have ended afterwards. Raises SystemExit
     if one fails."""
     token = secrets.token_hex(16)
@@ -181,10 +162,10 @@ def run_on_hosts(command, hosts, network, groups):
             ranks.append(subprocess.Popen(
                 ["ip", "netns", "exec", network.host(host), *command],
                 env=environment, stdout=subprocess.DEVNULL,
-                preexec_fn=lambda host=host: groups.enter(host)))
+                preexec_fn=processors.enter))
         while any(rank.poll() is None for rank in ranks):
             for host, rank in zip(hosts, ranks):
-                groups.slow_down(host, rank.pid)
+                processors.slow_down(host, rank.pid)
             time.sleep(0.05)
         failed = [rank.returncode for rank in ranks]
         if any(failed):
