@@ -14,9 +14,11 @@
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/program/executable.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 
@@ -28,6 +30,7 @@ constexpr qint64 kKeptErrors = 4096;
 constexpr int kInterrupted = 130, kRefused = 2;
 
 constexpr char kLetGo = 'g';
+constexpr std::string_view kOfPlan = "/plan/";
 
 // Runs in a child of the run until `lifeline` is closed or says that the run is let go.
 [[noreturn]] void watch_lifeline(int lifeline, pid_t run) {
@@ -85,6 +88,28 @@ QString free_run_folder(const QString& folder) {
     QString next = u"%1-%2"_s.arg(QDir::cleanPath(folder)).arg(number);
     if (!QFileInfo::exists(next)) return next;
   }
+}
+
+QString what_the_executor_lacks(const Scenario& scenario) {
+  // The executor takes a GPU for plans in bf16 where it finds one. The driver has this file.
+  const bool on_gpu =
+      scenario.plan.precision == Precision::Bf16 && QFileInfo::exists(u"/dev/nvidiactl"_s);
+  try {
+    check_executable(scenario.model, scenario.plan, scenario.stack, on_gpu, {});
+  } catch (const InputError& error) {
+    constexpr qsizetype kMostLines = 3;
+    QStringList lines;
+    for (Problem problem : error.problems()) {
+      if (problem.where.starts_with(kOfPlan)) problem.where.erase(0, kOfPlan.size() - 1);
+      lines.append(problem_text(problem));
+    }
+    if (const qsizetype more = lines.size() - kMostLines; more > 1) {
+      lines.resize(kMostLines);
+      lines.append(RunProcess::tr("and %1").arg(counted_text(more, "further reason")));
+    }
+    return RunProcess::tr("This machine cannot train under the chosen plan:\n") + lines.join(u'\n');
+  }
+  return {};
 }
 
 QString find_command() {

@@ -18,6 +18,10 @@ struct RunSettings {
   std::int64_t steps = 100;
 };
 
+// Says what the executor lacks to train under the plan of `scenario` on this machine, in up to four
+// lines; empty if it lacks nothing.
+QString what_the_executor_lacks(const Scenario& scenario);
+
 // Finds the command `shardwright` beside this program or in a build tree. Empty if it is missing.
 QString find_command();
 

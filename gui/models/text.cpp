@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <QLocale>
+#include <QRegularExpression>
 #include <QStringList>
 #include <cmath>
 
@@ -66,6 +67,12 @@ QString share_text(double share) {
 QString signed_percent_text(double ratio) {
   const QString sign = ratio >= 0.0 ? u"+"_s : u"−"_s;
   return sign + percent_text(std::abs(ratio));
+}
+
+QString with_whole_rates(QString text) {
+  static const QRegularExpression kRate(u"/(?=s\\b)"_s);
+  constexpr char16_t kWordJoiner = 0x2060;
+  return text.replace(kRate, u"/"_s + QChar(kWordJoiner));
 }
 
 QString short_text(double value) {

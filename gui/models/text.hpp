@@ -46,6 +46,8 @@ QString percent_text(double ratio);
 QString share_text(double share);
 // "+3.2 %", "−0.5 %".
 QString signed_percent_text(double ratio);
+// Keeps rates as "1,489 tokens/s" from being broken behind the slash at the end of a line.
+QString with_whole_rates(QString text);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
 

@@ -169,10 +169,10 @@ ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to) {
 
 TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
   TextTable table;
-  for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
-                           "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
+  for (const char* name : {"Origin", "Rank", "Stream", "Peer", "Op", "Kind", "Phase", "Layer",
+                           "Microbatch", "Start (s)", "Duration (s)", "Group", "Bytes", "FLOP"})
     table.header.append(to_qstring(name));
-  if (!shown.files.isEmpty()) table.header.insert(1, u"file"_s);
+  if (!shown.files.isEmpty()) table.header.insert(1, u"File"_s);
   const auto number_or_nothing = [](std::int32_t number) {
     return number < 0 ? QString() : QString::number(number);
   };
@@ -181,14 +181,12 @@ TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
     const Timeline& timeline = *shown.timelines[ref.side];
     const Span& span = timeline.spans[ref.index];
     table.rows.push_back(
-        {title_of(timeline.origin), QString::number(span.rank), to_qstring(name_of(span.stream)),
-         number_or_nothing(span.peer), to_qstring(span.name),
-         span.kernel < 0 ? to_qstring(name_of(span.kind)) : kind_title(timeline, span),
-         span.kernel < 0 ? to_qstring(name_of(span.phase)) : QString(),
-         number_or_nothing(span.layer), number_or_nothing(span.microbatch),
-         exact_text(span.start.value()), exact_text(span.duration.value()),
-         span.group ? to_qstring(name_of(*span.group)) : QString(), exact_text(span.bytes.value()),
-         exact_text(span.flop.value())});
+        {title_of(timeline.origin), QString::number(span.rank), spaced(name_of(span.stream)),
+         number_or_nothing(span.peer), to_qstring(span.name), kind_title(timeline, span),
+         span.kernel < 0 ? spaced(name_of(span.phase)) : QString(), number_or_nothing(span.layer),
+         number_or_nothing(span.microbatch), exact_text(span.start.value()),
+         exact_text(span.duration.value()), span.group ? spaced(name_of(*span.group)) : QString(),
+         exact_text(span.bytes.value()), exact_text(span.flop.value())});
     if (!shown.files.isEmpty()) table.rows.back().insert(1, shown.files[ref.side]);
   }
   return table;

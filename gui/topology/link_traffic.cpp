@@ -189,9 +189,9 @@ std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>&
 TextTable link_table(const ClusterMap& map, const std::vector<Bytes>& bytes,
                      const std::vector<double>& utilisation) {
   TextTable table;
-  table.header = {u"from"_s,  u"to"_s,
-                  u"level"_s, u"capacity_bytes_per_s"_s,
-                  u"bytes"_s, u"utilisation_ratio"_s};
+  table.header = {u"From"_s,  u"To"_s,
+                  u"Level"_s, u"Capacity (bytes/s)"_s,
+                  u"Bytes"_s, u"Share of the capacity"_s};
   for (LinkIndex link = 0; link < bytes.size(); ++link) {
     const sim::TopologyLink& ends = map.topology().links()[link];
     table.rows.push_back({map.vertex_name(ends.from), map.vertex_name(ends.to),

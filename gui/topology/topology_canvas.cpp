@@ -224,25 +224,24 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
                                         : u"none, the plan does not use it"_s}});
     return at.vertex ? step_->map.vertex_name(*at.vertex) : at.label.simplified();
   }
-  if (const auto line = layout_.line_at(layout_place(position)))
-    return line_tip(layout_.lines[*line]);
+  if (const auto links = layout_.links_at(layout_place(position)); !links.empty())
+    return tip_of(links);
   return item ? domain_text(step_->map, step_->groups, layout_.items[*item]) : QString();
 }
 
-QString TopologyCanvas::line_tip(const MapLine& line) const {
+QString TopologyCanvas::tip_of(const std::vector<sim::LinkIndex>& links) const {
   const auto tip_line = [&](sim::LinkIndex link) {
     return TipLine{step_->map.link_name(link),
                    load_text(step_->map, scene_, link) + u", "_s + bytes_text(scene_.bytes[link])};
   };
-  if (line.links.size() > 2) {
+  if (links.size() > 2) {
     const sim::LinkIndex busiest = *std::max_element(
-        line.links.begin(), line.links.end(),
+        links.begin(), links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return tool_tip(u"%1 links, the busiest of them"_s.arg(line.links.size() / 2),
-                    {tip_line(busiest)});
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), {tip_line(busiest)});
   }
   std::vector<TipLine> lines;
-  for (const sim::LinkIndex link : line.links) lines.push_back(tip_line(link));
+  for (const sim::LinkIndex link : links) lines.push_back(tip_line(link));
   return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, lines);
 }
 

@@ -71,7 +71,7 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   void lay_out_again();
   void add_keys();
   void toggle(Axis axis);
-  QString line_tip(const MapLine& line) const;
+  QString tip_of(const std::vector<sim::LinkIndex>& links) const;
   // Computes them anew only where the rank or the shown axis has changed.
   void find_routes();
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include "gui/models/text.hpp"
+#include "gui/topology/link_tracks.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -27,17 +29,26 @@ constexpr double kLeastGpu = 20.0;
 constexpr std::uint32_t kMostGpus = 16;
 constexpr double kMostDomainHeight = 190.0;
 constexpr double kSwitchHeight = 24.0;
+// The gap below the lowest switches, as a multiple of the mean gap.
+constexpr double kLowestGap = 1.4;
 constexpr double kMostSwitchWidth = 88.0, kLeastSwitchWidth = 30.0;
 // The mouse points at a line within this distance.
 constexpr double kNear = 5.0;
 
-double distance(const QPointF& point, const MapLine& line) {
-  const QPointF way = line.b - line.a;
+double distance(const QPointF& point, const QPointF& a, const QPointF& b) {
+  const QPointF way = b - a;
   const double length = QPointF::dotProduct(way, way);
   const double along =
-      length > 0.0 ? std::clamp(QPointF::dotProduct(point - line.a, way) / length, 0.0, 1.0) : 0.0;
-  const QPointF off = point - (line.a + along * way);
+      length > 0.0 ? std::clamp(QPointF::dotProduct(point - a, way) / length, 0.0, 1.0) : 0.0;
+  const QPointF off = point - (a + along * way);
   return std::hypot(off.x(), off.y());
+}
+
+double distance(const QPointF& point, const MapLine& line) {
+  double least = distance(point, line.points[0], line.points[1]);
+  for (std::size_t i = 2; i < line.points.size(); ++i)
+    least = std::min(least, distance(point, line.points[i - 1], line.points[i]));
+  return least;
 }
 
 class Builder {
@@ -66,19 +77,23 @@ class Builder {
  private:
   const std::vector<sim::TopologyLink>& links() const { return map_.topology().links(); }
 
-  // The levels share the height: the domains at the bottom, switches above at equal distances.
+  // The levels share the height: the domains at the bottom, the switches above.
   void place_rows() {
     const std::size_t levels =
         map_.switches().empty() ? (has_torus() ? 1 : 0) : map_.switches().size();
     const double height = layout_.area.height();
     domain_height_ = std::min(kMostDomainHeight, levels == 0 ? height : 0.5 * height);
     const double room = height - domain_height_;
-    level_gap_ = levels == 0 ? 0.0 : std::min(120.0, room / static_cast<double>(levels));
+    const auto gaps = static_cast<double>(levels);
+    const double mean = levels == 0 ? 0.0 : std::min(120.0, room / gaps);
+    // Most links end at the lowest switches, which have more room below them than others.
+    const double lowest = levels > 1 ? kLowestGap * mean : mean;
+    const double other = levels > 1 ? (gaps * mean - lowest) / (gaps - 1.0) : 0.0;
     // The rest of the height is shared above and below.
-    const double used = domain_height_ + level_gap_ * static_cast<double>(levels);
+    const double used = domain_height_ + mean * gaps;
     domain_top_ = layout_.area.bottom() - domain_height_ - 0.5 * (height - used);
     for (std::size_t level = 0; level < levels; ++level)
-      level_y_.push_back(domain_top_ - level_gap_ * (static_cast<double>(level) + 1.0) +
+      level_y_.push_back(domain_top_ - lowest - other * static_cast<double>(level) +
                          0.5 * kSwitchHeight);
   }
 
@@ -156,8 +171,7 @@ class Builder {
     for (const VertexIndex gpu : gpus) {
       MapLine line;
       const QRectF box = layout_.items[item_of_vertex_.at(gpu)].box;
-      line.a = QPointF(box.center().x(), box.bottom());
-      line.b = QPointF(box.center().x(), bar.top());
+      line.points = {{box.center().x(), box.bottom()}, {box.center().x(), bar.top()}};
       for (const LinkIndex link : map_.links_from(gpu)) {
         if (map_.level(link) != LinkLevel::ScaleUp) continue;
         line.links.push_back(link);
@@ -183,9 +197,9 @@ class Builder {
               {ItemKind::Nic, {box.center().x() - width / 2.0, y, width, height}, QString(), nic});
         }
         const QRectF nic_box = layout_.items[item_of_vertex_.at(nic)].box;
-        layout_.lines.push_back({QPointF(nic_box.center().x(), nic_box.bottom()),
-                                 QPointF(box.center().x(), box.top()),
-                                 {link, ClusterMap::way_back(link)}});
+        layout_.lines.push_back(
+            {{{nic_box.center().x(), nic_box.bottom()}, {box.center().x(), box.top()}},
+             {link, ClusterMap::way_back(link)}});
       }
     }
   }
@@ -286,6 +300,8 @@ class Builder {
   // Links between the same two items become one line.
   void add_fabric_lines() {
     std::unordered_map<std::uint64_t, std::size_t> line_of_pair;
+    // The lines to each level, by its height, and the boxes that they connect.
+    std::map<double, std::pair<std::vector<std::size_t>, std::vector<ConnectedBoxes>>> levels;
     for (LinkIndex link = 0; link < links().size(); link += 2) {
       if (map_.level(link) != LinkLevel::Leaf && map_.level(link) != LinkLevel::Spine) continue;
       const auto lower = item_of(links()[link].from), upper = item_of(links()[link].to);
@@ -294,11 +310,21 @@ class Builder {
       const auto [at, is_new] = line_of_pair.try_emplace(pair, layout_.lines.size());
       if (is_new) {
         const QRectF from = layout_.items[*lower].box, to = layout_.items[*upper].box;
-        layout_.lines.push_back(
-            {QPointF(from.center().x(), from.top()), QPointF(to.center().x(), to.bottom()), {}});
+        auto& [lines, boxes] = levels[to.top()];
+        lines.push_back(layout_.lines.size());
+        boxes.push_back({from, to});
+        layout_.lines.emplace_back();
       }
       layout_.lines[at->second].links.push_back(link);
       layout_.lines[at->second].links.push_back(ClusterMap::way_back(link));
+    }
+    for (auto& [top, level] : levels) {
+      const auto& [lines, boxes] = level;
+      double floor = domain_top_;
+      for (const ConnectedBoxes& each : boxes) floor = std::min(floor, each.lower.top());
+      std::vector<std::vector<QPointF>> ways = ways_between(boxes, floor);
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        layout_.lines[lines[i]].points = std::move(ways[i]);
     }
   }
 
@@ -319,8 +345,7 @@ class Builder {
     const std::vector<MapItem> items = layout_.items;
     for (const MapItem& item : items) {
       if (item.kind != ItemKind::Nic) continue;
-      MapLine line{QPointF(item.box.center().x(), item.box.top()),
-                   QPointF(item.box.center().x(), bar.bottom()),
+      MapLine line{{{item.box.center().x(), item.box.top()}, {item.box.center().x(), bar.bottom()}},
                    {}};
       for (const LinkIndex link : map_.links_from(*item.vertex)) {
         if (map_.level(link) != LinkLevel::Leaf) continue;
@@ -336,8 +361,8 @@ class Builder {
     }
     if (!more_domains_) return;
     const QRectF stack = layout_.items[*more_domains_].box;
-    layout_.lines.push_back({QPointF(stack.center().x(), stack.top()),
-                             QPointF(bar.right(), bar.center().y()), std::move(all)});
+    layout_.lines.push_back(
+        {{{stack.center().x(), stack.top()}, {bar.right(), bar.center().y()}}, std::move(all)});
   }
 
   void add_level_labels() {
@@ -362,7 +387,7 @@ class Builder {
   TopologyLayout layout_;
   std::uint32_t shown_ = 0;
   bool has_stack_ = false;
-  double domain_top_ = 0.0, domain_height_ = 0.0, level_gap_ = 0.0;
+  double domain_top_ = 0.0, domain_height_ = 0.0;
   std::vector<double> level_y_;
   std::unordered_map<VertexIndex, std::size_t> item_of_vertex_;
   std::optional<std::size_t> more_domains_;
@@ -408,16 +433,18 @@ std::optional<std::size_t> TopologyLayout::item_at(const QPointF& point) const {
   return best;
 }
 
-std::optional<std::size_t> TopologyLayout::line_at(const QPointF& point) const {
-  std::optional<std::size_t> best;
+std::vector<LinkIndex> TopologyLayout::links_at(const QPointF& point) const {
+  constexpr double kOnEachOther = 0.5;
+  std::vector<double> away;
   double nearest = kNear;
+  for (const MapLine& line : lines)
+    nearest = std::min(nearest, away.emplace_back(distance(point, line)));
+  std::vector<LinkIndex> links;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const double away = distance(point, lines[i]);
-    if (away >= nearest) continue;
-    nearest = away;
-    best = i;
+    if (nearest < kNear && away[i] < nearest + kOnEachOther)
+      links.insert(links.end(), lines[i].links.begin(), lines[i].links.end());
   }
-  return best;
+  return links;
 }
 
 TopologyLayout lay_out(const ClusterMap& map, const QRectF& area, std::uint32_t first_domain,

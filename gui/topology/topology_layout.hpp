@@ -38,7 +38,8 @@ struct MapItem {
 
 // A line that stands for both directions of a link, or for all links behind a stack.
 struct MapLine {
-  QPointF a, b;
+  // The corners from the lower end to the upper one.
+  std::vector<QPointF> points;
   std::vector<sim::LinkIndex> links;
 };
 
@@ -60,8 +61,8 @@ struct TopologyLayout {
   std::optional<QRectF> place_beside(double y, double height) const;
   // Returns the item with the smallest box around the point.
   std::optional<std::size_t> item_at(const QPointF& point) const;
-  // Returns the nearest line within a few pixels.
-  std::optional<std::size_t> line_at(const QPointF& point) const;
+  // Returns the links of the nearest line within a few pixels, and of all that lie on it there.
+  std::vector<sim::LinkIndex> links_at(const QPointF& point) const;
 };
 
 // Begins with an earlier domain than `first_domain` if there is room for more than follow it.

@@ -40,6 +40,22 @@ double sequential_width(double share) {
   return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
 }
 
+// Returns a way beside another one that is straight or has right angles.
+std::vector<QPointF> way_beside(const std::vector<QPointF>& points, double beside) {
+  const auto across = [&](std::size_t from) {
+    const QPointF way = points[from + 1] - points[from];
+    const double length = std::max(1.0, std::hypot(way.x(), way.y()));
+    return QPointF(-way.y(), way.x()) * (beside / length);
+  };
+  std::vector<QPointF> shifted = points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i + 1 < points.size()) shifted[i] += across(i);
+    const bool is_end = i == 0 || i + 1 == points.size();
+    if (i > 0 && (is_end || across(i) != across(i - 1))) shifted[i] += across(i - 1);
+  }
+  return shifted;
+}
+
 bool holds(const std::vector<std::int32_t>& ranks, std::uint32_t rank) {
   return std::binary_search(ranks.begin(), ranks.end(), static_cast<std::int32_t>(rank));
 }
@@ -153,8 +169,12 @@ void TopologyPainter::paint_lines() {
     const double share = load / end;
     painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
                          Qt::SolidLine, Qt::FlatCap));
-    painter_.drawLine(line->a, line->b);
+    draw_way(line->points);
   }
+}
+
+void TopologyPainter::draw_way(const std::vector<QPointF>& points) {
+  painter_.drawPolyline(points.data(), static_cast<int>(points.size()));
 }
 
 void TopologyPainter::paint_group_routes() {
@@ -170,10 +190,7 @@ void TopologyPainter::paint_group_routes() {
       if (std::none_of(line.links.begin(), line.links.end(),
                        [&](LinkIndex link) { return std::ranges::binary_search(passed, link); }))
         continue;
-      const QPointF way = line.b - line.a;
-      const double length = std::max(1.0, std::hypot(way.x(), way.y()));
-      const QPointF shift = QPointF(-way.y(), way.x()) * (beside / length);
-      painter_.drawLine(line.a + shift, line.b + shift);
+      draw_way(way_beside(line.points, beside));
     }
   }
 }
@@ -320,10 +337,10 @@ void TopologyPainter::paint_bottleneck() {
     const Load load = load_of(line);
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
     // The mark is near the lower end, where lines do not cross yet.
-    const QPointF middle = line.a + kMarkPlace * (line.b - line.a);
+    const QPointF middle = line.points[0] + kMarkPlace * (line.points[1] - line.points[0]);
     painter_.setPen(
         QPen(colours_.bad, sequential_width(load.share / scale_end(scene_.utilisation)) + 2.0));
-    painter_.drawLine(line.a, line.b);
+    draw_way(line.points);
     painter_.setBrush(Qt::NoBrush);
     painter_.setPen(QPen(colours_.bad, 2.0));
     painter_.drawEllipse(middle, 9.0, 9.0);
@@ -354,9 +371,10 @@ double TopologyPainter::paint_text(const QRectF& panel, double y, const QString&
   painter_.setPen(colour);
   const QRectF below(panel.left(), y, panel.width(), std::numeric_limits<std::int16_t>::max());
   constexpr int kFlags = Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap;
-  const QRectF used = painter_.boundingRect(below, kFlags, text);
+  const QString whole = with_whole_rates(text);
+  const QRectF used = painter_.boundingRect(below, kFlags, whole);
   // A low panel leaves out whole texts, because half a sentence says nothing.
-  if (used.bottom() <= panel.bottom()) painter_.drawText(used, kFlags, text);
+  if (used.bottom() <= panel.bottom()) painter_.drawText(used, kFlags, whole);
   return used.bottom() + 2.0;
 }
 

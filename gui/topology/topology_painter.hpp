@@ -56,6 +56,7 @@ class TopologyPainter {
   void paint_lines();
   // Draws the ways of the groups of the rank that stands out beside the lines, in the colours of
   // their axes.
+  void draw_way(const std::vector<QPointF>& points);
   void paint_group_routes();
   void paint_item(const MapItem& item);
   void paint_gpu(const MapItem& item);

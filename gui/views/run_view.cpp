@@ -314,7 +314,7 @@ void RunView::update_start() {
 }
 
 QString RunView::hint() const {
-  QString text = excess_of_ranks().toHtmlEscaped();
+  QString text = obstacle_of_plan().toHtmlEscaped().replace(u"\n"_s, u"<br>"_s);
   QString open = tr("Open");
   if (text.isEmpty()) {
     open = tr("Or open");
@@ -342,11 +342,12 @@ void RunView::update_controls() {
   update_start();
 }
 
-QString RunView::excess_of_ranks() const {
+QString RunView::obstacle_of_plan() const {
   const auto scenario = selection_->scenario();
-  const std::int64_t ranks = scenario ? scenario->plan.world_size() : 0;
+  if (!scenario) return {};
+  const std::int64_t ranks = scenario->plan.world_size();
   const auto most = std::max<std::int64_t>(kMostLocalRanks, QThread::idealThreadCount());
-  if (ranks <= most) return {};
+  if (ranks <= most) return what_the_executor_lacks(*scenario);
   return tr("The chosen plan is for %1, and a run here has at most %2.")
       .arg(counted_text(ranks, "GPU"), counted_text(most, "rank"));
 }
@@ -354,9 +355,9 @@ QString RunView::excess_of_ranks() const {
 QString RunView::obstacle_to_starting() const {
   if (process_.is_running()) return tr("A run is in progress: stop it first.");
   if (!selection_->scenario()) return tr("Choose a plan in Plans first.");
-  if (const QString excess = excess_of_ranks(); !excess.isEmpty())
-    return tr("%1 “Try a tiny model on this machine” in the menu Plan plans for one that fits.")
-        .arg(excess);
+  if (const QString obstacle = obstacle_of_plan(); !obstacle.isEmpty())
+    return tr("%1\n“Try a tiny model on this machine” in the menu Plan plans for one that fits.")
+        .arg(obstacle);
   if (data_->text().isEmpty()) return tr("Name a corpus: a text to train on.");
   if (out_->text().isEmpty()) return tr("Name a folder for the files of the run.");
   return {};
@@ -401,7 +402,7 @@ void RunView::update_state() {
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));
-  state_->setText(text);
+  state_->setText(with_whole_rates(text));
   state_->setToolTip(steps.empty() ? QString() : tip_of_tensors());
   state_->setVisible(!text.isEmpty());
   const Seconds expected = calibrated_  ? calibrated_->step.after

@@ -84,8 +84,9 @@ class RunView : public View {
   void update_controls();
   // Reads no file, because it follows each key that is typed.
   void update_start();
-  // Says that the chosen plan has more ranks than a run here may have; empty if it has not.
-  QString excess_of_ranks() const;
+  // Says why no run here can train under the chosen plan: it has more ranks than a run may have, or
+  // the executor lacks what it needs. Empty if there is no such reason.
+  QString obstacle_of_plan() const;
   // Returns the reason why no run can start, or an empty text.
   QString obstacle_to_starting() const;
   // What the view says while it shows no run.

@@ -30,6 +30,7 @@
 #include "gui/window/scenario_planner.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
+#include "gui/window/wrapped_tips.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -93,6 +94,7 @@ MainWindow::MainWindow(QSettings* settings)
   setObjectName(u"main_window"_s);
   setAcceptDrops(true);
   style_tool_tips();
+  new WrappedTips(this);
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
   create_message_bar();
   create_views();

@@ -56,10 +56,13 @@ class ForecastViewTest : public WindowTest {
     QAbstractItemView& list = *box.view();
     ASSERT_TRUE(wait_for([&] { return list.isVisible(); }));
     const QRect entry = list.visualRect(box.model()->index(index, 0));
-    // The list takes a release as the end of the click that has opened it for a while.
+    // For a while the list takes a release as the end of the click that has opened it. On a busy
+    // machine the wait may end before the timer of the list was served.
     QTest::qWait(QApplication::doubleClickInterval() + 50);
+    QCoreApplication::processEvents();
     if (!answer.isEmpty()) answer_next_dialog(answer);
     QTest::mouseClick(list.viewport(), Qt::LeftButton, {}, entry.center());
+    ASSERT_FALSE(list.isVisible()) << "the list has not taken the click";
   }
   QPoint place(double day, double share) {
     const QCPAxisRect& rect = *trajectory().axisRect();

@@ -295,13 +295,41 @@ TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
 }
 
 TEST_F(RunViewTest, AFailingRunSaysWhy) {
-  Scenario wrong = tiny_scenario();
-  wrong.plan.precision = Precision::Bf16;
-  choose(wrong);
+  write_text_file(corpus_, u"to be"_s);
   start(3);
   EXPECT_FALSE(ends_well());
-  EXPECT_THAT(said(), Says("The chosen plan: precision: found bf16"));
+  EXPECT_THAT(said(), Says("corpus.txt: found 5 tokens; expected at least 33"));
   EXPECT_FALSE(said().contains(run_.path()));
+}
+
+TEST_F(RunViewTest, APlanThatTheExecutorCannotRunSwitchesStartOff) {
+  const auto& start_button = find<QPushButton>("run_start");
+  window_.raise_view(u"run"_s);
+  find<QLineEdit>("run_data").setText(corpus_);
+  find<QLineEdit>("run_out").setText(run_.path());
+  EXPECT_TRUE(start_button.isEnabled());
+  Scenario wrong = tiny_scenario();
+  wrong.plan.offload_activations = true;
+  choose(wrong);
+  EXPECT_FALSE(start_button.isEnabled());
+  EXPECT_THAT(start_button.toolTip(), Says("offload_activations: true; expected false"));
+  EXPECT_THAT(view_->findChild<QLabel*>(u"hint"_s)->text(), Says("This machine cannot train"));
+  press("run_start");
+  EXPECT_FALSE(view_->is_running());
+  view_->start();  // The command palette offers it at any time.
+  EXPECT_FALSE(view_->is_running());
+  EXPECT_THAT(said(), Says("offload_activations"));
+
+  // Of many reasons three are named.
+  wrong.stack = load_stack("generic-pytorch");
+  wrong.model.dropout = 0.1;
+  wrong.model.head_bias = true;
+  choose(wrong);
+  EXPECT_THAT(start_button.toolTip(), Says("model › dropout: 0.1"));
+  EXPECT_THAT(start_button.toolTip(), Says("further reasons"));
+
+  choose(tiny_scenario());
+  EXPECT_TRUE(start_button.isEnabled());
 }
 
 TEST_F(RunViewTest, AMissingCorpusIsReported) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <QFontMetrics>
+#include <QTextLayout>
+
 namespace shardwright::gui {
 namespace {
 
@@ -37,6 +40,23 @@ TEST(FieldText, NamesFieldsAndEntriesAndLeavesOtherPlaces) {
   EXPECT_EQ(field_text("/plans/1/plan/tp"), u"plans › entry 2 › plan › tp"_s);
   EXPECT_EQ(field_text("/what_if/peak FLOP~1s/a~01"), u"what_if › peak FLOP/s › a~1"_s);
   EXPECT_EQ(field_text("line 3"), u"line 3"_s);
+}
+
+TEST(Text, RatesAreNotBrokenAtTheEndOfALine) {
+  const QFont font;
+  const QString text = u"at 1,489 tokens/s in all"_s;
+  const int width = QFontMetrics(font).horizontalAdvance(u"at 1,489 tokens/"_s) + 1;
+  const auto first_line = [&](const QString& shown) {
+    QTextLayout layout(shown, font);
+    layout.beginLayout();
+    QTextLine line = layout.createLine();
+    line.setLineWidth(width);
+    layout.endLayout();
+    return shown.left(line.textLength()).trimmed();
+  };
+  EXPECT_EQ(first_line(text), u"at 1,489 tokens/"_s);
+  EXPECT_EQ(first_line(with_whole_rates(text)), u"at 1,489"_s);
+  EXPECT_EQ(with_whole_rates(u"/srv/s1"_s), u"/srv/s1"_s);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@
 #include "tests/gui/contrast.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/tiny_run.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -353,7 +354,8 @@ TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
   };
   EXPECT_FALSE(start.isEnabled());
   EXPECT_THAT(start.toolTip(), Says("Choose a plan"));
-  show_plans();
+  window_.selection().show(
+      std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), u"a test"_s)));
   EXPECT_THAT(start.toolTip(), Says("Name a corpus"));
   EXPECT_THAT(hint(), Says("Name a corpus and a folder"));
   find<QLineEdit>("run_data").setText(u"corpus.txt"_s);

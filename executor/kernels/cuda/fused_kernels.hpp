@@ -9,6 +9,7 @@
 #include <span>
 #include <tuple>
 
+#include "core/program/executable.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
@@ -18,10 +19,8 @@ namespace shardwright::executor {
 inline constexpr unsigned kMaxNormThreads = 256;
 inline constexpr int kMaxNormPacks = 8;
 
-// Rows of a multiple of 8 elements are read in packs of 8, others element by element.
-constexpr std::int64_t longest_norm_row(bool multiple_of_8) {
-  return std::int64_t{multiple_of_8 ? 8 : 1} * kMaxNormThreads * kMaxNormPacks;
-}
+static_assert(longest_norm_row(false) == std::int64_t{kMaxNormThreads} * kMaxNormPacks);
+static_assert(longest_norm_row(true) == 8 * longest_norm_row(false));
 
 class FusedKernels : public Kernels {
  public:

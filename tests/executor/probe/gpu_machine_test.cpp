@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lowering/lowering.hpp"
+#include "core/program/executable.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "executor/probe/probe_process.hpp"
-#include "executor/runtime/executable.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/simulate.hpp"
 

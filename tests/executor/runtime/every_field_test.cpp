@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "core/program/executable.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
-#include "executor/kernels/cuda/fused_kernels.hpp"
-#include "executor/runtime/executable.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/thrown.hpp"
 

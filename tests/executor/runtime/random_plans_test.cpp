@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/program/executable.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
-#include "executor/runtime/executable.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/sanitized.hpp"
 

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "core/lowering/lowering.hpp"
+#include "core/program/executable.hpp"
 #include "core/program/groups.hpp"
 #include "executor/kernels/cpu/compression.hpp"
-#include "executor/runtime/executable.hpp"
+#include "executor/runtime/run_checks.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/thrown.hpp"
 

@@ -92,7 +92,7 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
     EXPECT_FALSE(tip.contains(u"predicted"_s));
   }
   const TextTable table = span_table(shown_spans(tracks, 0.0, tracks.end()));
-  const qsizetype file = table.header.indexOf(u"file"_s);
+  const qsizetype file = table.header.indexOf(u"File"_s);
   ASSERT_GE(file, 0);
   std::map<QString, std::size_t> rows;
   for (const QStringList& row : table.rows) {
@@ -103,6 +103,19 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
   for (const QString& each : files) EXPECT_EQ(rows[each], step_spans().size());
 }
 
+// A file says what the view says of a span, and not the keys of files.
+TEST(TimelineTracks, TheTableOfSpansHasTheWordsOfTheView) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const TextTable table = span_table(shown_spans(tracks, 0.0, tracks.end()));
+  std::set<std::string> words;
+  for (const QStringList& row : table.rows) {
+    for (const char* column : {"Stream", "Kind", "Phase", "Group"})
+      words.insert(row[table.header.indexOf(to_qstring(column))].toStdString());
+  }
+  EXPECT_TRUE(words.contains("tensor parallel"));
+  for (const std::string& word : words) EXPECT_EQ(word.find('_'), std::string::npos) << word;
+}
+
 // A measurement that is given first stands below the prediction, and so does its name.
 TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   const auto slow = measured(*small_step().timeline, 2.0);
@@ -110,7 +123,7 @@ TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   EXPECT_EQ(tracks.side_title(0).toStdString(), "predicted");
   EXPECT_EQ(tracks.side_title(1).toStdString(), "measured");
   EXPECT_TRUE(span_tool_tip(tracks, {0, 200}).contains(u"measured +100.0 % of pred"_s));
-  EXPECT_FALSE(span_table(shown_spans(tracks, 0.0, 1.0)).header.contains(u"file"_s));
+  EXPECT_FALSE(span_table(shown_spans(tracks, 0.0, 1.0)).header.contains(u"File"_s));
   tracks.set_timelines({slow, measured(*small_step().timeline, 1.0)}, {},
                        {u"first"_s, u"second"_s});
   EXPECT_EQ(tracks.side_title(0).toStdString(), "first");

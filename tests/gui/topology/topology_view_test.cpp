@@ -72,7 +72,8 @@ TEST(TopologyLayout, APlaceBesideTheDrawingCoversNothing) {
         for (const MapItem& item : layout.items)
           EXPECT_FALSE(item.box.intersects(place)) << name << " " << y;
         for (const MapLine& line : layout.lines)
-          EXPECT_GT(std::min(line.a.x(), line.b.x()), place.right()) << name << " " << y;
+          for (const QPointF& point : line.points)
+            EXPECT_GT(point.x(), place.right()) << name << " " << y;
       }
     }
   }
@@ -92,6 +93,41 @@ TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
       EXPECT_TRUE(drawn.contains(link)) << name << " " << map.link_name(link).toStdString();
     }
   }
+}
+
+// Lines between two levels that would cross rise to tracks instead, of which each switch has one:
+// no two of them lie on each other but those of one track, which end at the same switch.
+TEST(TopologyLayout, LinksThatWouldCrossHaveATrackForEachSwitch) {
+  for (const QSizeF size : {QSizeF(820, 380), QSizeF(1000, 500), QSizeF(2500, 1300)}) {
+    const ClusterMap map(load_cluster("dgx-h100"), 512);
+    const TopologyLayout layout = lay_out(map, QRectF(QPointF(0.0, 0.0), size), 6);
+    std::map<double, std::set<double>> ends_of_track;
+    std::size_t on_tracks = 0;
+    for (const MapLine& line : layout.lines) {
+      if (line.points.size() == 2) continue;
+      ASSERT_EQ(line.points.size(), 4U);
+      ++on_tracks;
+      EXPECT_EQ(line.points[0].x(), line.points[1].x());
+      EXPECT_EQ(line.points[1].y(), line.points[2].y());
+      EXPECT_EQ(line.points[2].x(), line.points[3].x());
+      ends_of_track[line.points[1].y()].insert(line.points[3].x());
+    }
+    EXPECT_GE(on_tracks, 24U);  // These are the eight rails of three nodes.
+    EXPECT_GE(ends_of_track.size(), 8U);
+    double before = -100.0;
+    for (const auto& [height, ends] : ends_of_track) {
+      EXPECT_EQ(ends.size(), 1U);
+      EXPECT_GE(height - before, 2.5);
+      before = height;
+    }
+  }
+}
+
+// Links whose lines do not cross are straight.
+TEST(TopologyLayout, AFanOfLinksIsStraight) {
+  const ClusterMap map(load_cluster("dgx-h100"), 8);
+  for (const MapLine& line : lay_out(map, {0.0, 0.0, 1000.0, 500.0}, 0).lines)
+    EXPECT_EQ(line.points.size(), 2U);
 }
 
 // If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all
@@ -239,7 +275,7 @@ TEST_F(TopologyViewTest, RangeChangesTheLoad) {
 
 TEST_F(TopologyViewTest, ToolTipShowsTheLoadOfALink) {
   const MapLine& line = canvas().layout_shown().lines.front();
-  const QPoint at = (0.5 * (line.a + line.b)).toPoint();
+  const QPoint at = (0.5 * (line.points[0] + line.points[1])).toPoint();
   EXPECT_THAT(tool_tip_at(paper(), at), Says("GB/s"));
 }
 
@@ -372,7 +408,8 @@ TEST_F(TopologyViewTest, LinksOfAStepWithoutTrafficAreIdle) {
   EXPECT_FALSE(view_.findChild<QSlider*>()->isEnabled());
   EXPECT_EQ(scene().utilisation.size(), canvas().map().topology().links().size());
   const MapLine& line = canvas().layout_shown().lines.front();
-  EXPECT_THAT(tool_tip_at(paper(), (0.5 * (line.a + line.b)).toPoint()), Says("GB/s"));
+  EXPECT_THAT(tool_tip_at(paper(), (0.5 * (line.points[0] + line.points[1])).toPoint()),
+              Says("GB/s"));
   QTest::mouseClick(view_.findChild<QToolButton*>(u"topology_all_nodes"_s), Qt::LeftButton);
   QTest::qWait(1);
   const QPoint place = view_.findChild<NodeMap*>()->cell(0).center().toPoint();

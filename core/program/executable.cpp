@@ -1,16 +1,14 @@
-#include "executor/runtime/executable.hpp"
+#include "core/program/executable.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/lowering/replica_exchange.hpp"
 #include "core/program/groups.hpp"
 #include "core/spec/plan_text.hpp"
-#include "executor/kernels/cuda/fused_kernels.hpp"
 
-namespace shardwright::executor {
+namespace shardwright {
 namespace {
 
 // Collects the conditions that do not hold.
@@ -115,7 +113,7 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
   const Precision wanted = on_gpu ? Precision::Bf16 : Precision::Fp32;
   needs.require(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
                 on_gpu ? "bf16, the format of the executor on GPUs"
-                       : "fp32, the format of the executor on CPUs, or --device cuda");
+                       : "fp32, the format of the executor on CPUs, or a GPU");
   if (!on_gpu) return;
   check_on_gpu(needs, model);
   needs.require(plan.cp == 1, "/plan/cp", std::to_string(plan.cp),
@@ -236,26 +234,4 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   needs.throw_if_any();
 }
 
-void check_checkpoints(const Plan& plan, bool keeps) {
-  const bool differs = plan.replicas.local() || residual_bytes(plan.replicas) > Bytes();
-  if (!keeps || !differs) return;
-  Requirements needs("shardwright run");
-  needs.require(
-      false, "--checkpoint-every", "checkpoints with " + replicas_text(plan),
-      "0 and no --resume: checkpoints hold one replica's states, and none of an exchange");
-  needs.throw_if_any();
-}
-
-void check_balance_loss(const ModelSpec& model, const Plan& plan, double weight) {
-  if (weight == 0.0) return;
-  const std::string found = fmt::format("{}", weight);
-  Requirements needs("shardwright run");
-  needs.require(model.moe.has_value(), "--balance-loss", found, "0: the model has no experts");
-  needs.require(plan.cp == 1 && plan.micro_batch % plan.tp == 0, "--balance-loss",
-                fmt::format("{} with cp {}, tp {} and micro_batch {}", found, plan.cp, plan.tp,
-                            plan.micro_batch),
-                "whole sequences on each rank: cp 1 and a multiple of tp as micro_batch");
-  needs.throw_if_any();
-}
-
-}  // namespace shardwright::executor
+}  // namespace shardwright
