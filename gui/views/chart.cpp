@@ -46,6 +46,8 @@ bool same_look(const Colours& a, const Colours& b) {
 
 Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
   setNoAntialiasingOnDrag(true);
+  // The library keeps a second picture of each chart for what lies above it, which is nothing here.
+  layer(u"overlay"_s)->setMode(QCPLayer::lmLogical);
   setAttribute(Qt::WA_NoMousePropagation, false);
   axisRect()->setupFullAxesBox(false);
   for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
