@@ -23,10 +23,6 @@ QString money_text(Dollars dollars) {
   return to_qstring(planner::money_text(dollars));
 }
 
-QString number_text(double value) {
-  return std::isfinite(value) ? to_qstring(format_number(value)) : u"–"_s;
-}
-
 Dollars cost_of(const RunForecast& run) {
   return run.forecast.costs[run.request.run.price.contract];
 }
@@ -147,17 +143,6 @@ std::optional<double> tokens_of(const QString& text) {
   const auto count = parse_tokens(text.trimmed().toStdString());
   if (!count || *count < 1 || *count > kMost) return std::nullopt;
   return static_cast<double>(*count);
-}
-
-QString long_time_text(Seconds time) {
-  constexpr double kMinute = 60.0, kHour = 3600.0;
-  const double seconds = time.value();
-  if (!std::isfinite(seconds)) return u"–"_s;
-  if (seconds >= 2.0 * kSecondsPerDay)
-    return to_qstring("%1 days").arg(number_text(seconds / kSecondsPerDay));
-  if (seconds >= 2.0 * kHour) return to_qstring("%1 h").arg(number_text(seconds / kHour));
-  if (seconds >= 2.0 * kMinute) return to_qstring("%1 min").arg(number_text(seconds / kMinute));
-  return time_text(time);
 }
 
 QString tokens_text(double tokens) {

@@ -58,8 +58,6 @@ RunForecast forecast_run(const RunQuestion& question, const std::function<void(d
 // Reads a number of tokens as "15T". Returns nothing for other texts, and beyond 1e15.
 std::optional<double> tokens_of(const QString& text);
 
-// "25.5 days", "7.3 h".
-QString long_time_text(Seconds time);
 // "1.2 T tokens".
 QString tokens_text(double tokens);
 

@@ -16,16 +16,16 @@ using planner::SweepPoint;
 
 struct AxisText {
   const char* title;
+  // What changes from point to point.
   const char* change;
 };
 constexpr EnumArray<SweepAxis, AxisText> kAxisTexts{{{
-    {"GPUs", "on other numbers of GPUs"},
-    {"Global batch (sequences)", "with other global batches"},
-    {"Sequence length (tokens)",
-     "with other sequence lengths; the batch keeps its number of tokens"},
-    {"Inter-node bandwidth (GB/s per NIC)", "with faster and slower NICs"},
-    {"Scale-up bandwidth (GB/s per GPU)", "with faster and slower scale-up links"},
-    {"Memory bandwidth (GB/s)", "with faster and slower memory"},
+    {"GPUs", "number of GPUs"},
+    {"Global batch (sequences)", "global batch"},
+    {"Sequence length (tokens)", "sequence length; the batch keeps its number of tokens"},
+    {"Inter-node bandwidth (GB/s per NIC)", "bandwidth of the NICs"},
+    {"Scale-up bandwidth (GB/s per GPU)", "bandwidth of the scale-up links"},
+    {"Memory bandwidth (GB/s)", "bandwidth of the memory"},
 }}};
 
 // The prediction interval of a figure follows from that of the step time, unless it has none.
@@ -109,8 +109,8 @@ std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::i
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {
   const QString change = to_qstring(kAxisTexts[axis].change);
-  return plan == SweepPlan::Chosen ? u"Each point has the chosen plan as it is, %1."_s.arg(change)
-                                   : u"Each point has its own best plan, %1."_s.arg(change);
+  return plan == SweepPlan::Chosen ? u"Each point is the chosen plan with another %1."_s.arg(change)
+                                   : u"Each point is the best plan for its %1."_s.arg(change);
 }
 
 QString title_of(SweepFigure figure) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/spec/plan_text.hpp"
+#include "core/spec/run_spec.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -33,6 +34,21 @@ QString time_text(Seconds time) {
   // Times from here on, in seconds, have another digit.
   constexpr double kLong = 10.0;
   return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
+}
+
+QString number_text(double value) {
+  return or_dash(value, format_number(value));
+}
+
+QString long_time_text(Seconds time) {
+  constexpr double kMinute = 60.0, kHour = 3600.0;
+  const double seconds = time.value();
+  if (!std::isfinite(seconds)) return u"–"_s;
+  if (seconds >= 2.0 * kSecondsPerDay)
+    return u"%1 days"_s.arg(number_text(seconds / kSecondsPerDay));
+  if (seconds >= 2.0 * kHour) return u"%1 h"_s.arg(number_text(seconds / kHour));
+  if (seconds >= 2.0 * kMinute) return u"%1 min"_s.arg(number_text(seconds / kMinute));
+  return time_text(time);
 }
 
 QString bytes_text(Bytes bytes) {
@@ -77,6 +93,13 @@ QString with_whole_rates(QString text) {
 
 QString short_text(double value) {
   return or_dash(value, format_short(value));
+}
+
+QString with_whole_quantities(QString text) {
+  static const QRegularExpression kSpace(
+      u"(?<=\\d) (?=(?:%|[kMGTPE]?B(?:/s)?|[mµn]?s|min|h|d|days|GPUs?)(?![\\w/]))"_s);
+  static const QRegularExpression kHyphen(u"(?<=\\d)-(?=bit\\b)"_s);
+  return text.replace(kSpace, u"\u00a0"_s).replace(kHyphen, u"\u2011"_s);
 }
 
 bool has_own_rank_order(const Plan& plan) {

@@ -23,6 +23,10 @@ QString to_qstring(std::string_view text);
 bool is_no_time(Seconds time);
 // "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
+// Three significant digits: "1,234", "12.3".
+QString number_text(double value);
+// Times of runs: "25.5 days", "7.3 h", "9.9 min"; shorter ones as time_text() writes them.
+QString long_time_text(Seconds time);
 // Powers of 1000: "80 GB".
 QString bytes_text(Bytes bytes);
 QString bandwidth_text(BytesPerSecond bandwidth);
@@ -50,6 +54,9 @@ QString signed_percent_text(double ratio);
 QString with_whole_rates(QString text);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
+
+// Keeps a number and its unit, as in "450 GB/s", "24 %" or "16-bit", in one line.
+QString with_whole_quantities(QString text);
 
 // True if the ranks have another order than the usual one. Without a pipeline all orders are the
 // same.

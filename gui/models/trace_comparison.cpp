@@ -90,7 +90,7 @@ std::shared_ptr<const Timeline> later(const std::shared_ptr<const Timeline>& tim
 const char* cause_text(calibration::DifferenceCause cause) {
   constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
       {"slower kernel", "faster kernel", "other number format", "the plan fuses more",
-       "the trace fuses more", "communication not hidden", "communication hidden",
+       "the trace fuses more", "exposed communication", "hidden communication",
        "waiting for the host", "waiting for a stream or stage", "not in the plan",
        "not in the trace"}};
   return kTexts[cause];
@@ -126,7 +126,7 @@ TextTable step_rows(const ComparedNames& names, const calibration::TracedStepTim
                     const calibration::TracedStepTimes& second) {
   TextTable table = compared_table(u"In a step"_s, names);
   table.rows = {compared(u"step"_s, first.step, second.step),
-                compared(u"communication not hidden"_s, first.exposed, second.exposed),
+                compared(u"exposed communication"_s, first.exposed, second.exposed),
                 compared(u"waiting for the host"_s, first.host_gaps, second.host_gaps),
                 compared(u"other gaps"_s, first.other_gaps, second.other_gaps)};
   return table;
@@ -185,15 +185,17 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
 
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop) {
-  TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}};
+  TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}, false};
   if (!scenario.plan.stage_pools.empty()) {
     comparison.obstacle =
         u"The chosen plan lies on several pools, and a trace is compared with plans on one pool "
         "alone. Choose one of these in Plans, or open its file."_s;
     return comparison;
   }
-  const std::optional<sim::TracedStep> step =
-      sim::trace_step(calibration::at_clock_of({run.trace.get(), 1}, scenario), stop);
+  const Scenario at_clock = calibration::at_clock_of({run.trace.get(), 1}, scenario);
+  comparison.at_higher_clock = at_clock.cluster.accelerator.sustained_clock_ratio >
+                               scenario.cluster.accelerator.sustained_clock_ratio;
+  const std::optional<sim::TracedStep> step = sim::trace_step(at_clock, stop);
   if (!step) return comparison;
   const std::int64_t stage = calibration::stage_of(*run.trace, scenario.plan);
   comparison.match = calibration::match_program(*run.trace, calibration::planned_step(*step, stage),
@@ -291,7 +293,7 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
   };
   add(u"from the first kernel to the last"_s, time(&calibration::BusyTimes::window), of_window);
   add(u"something runs"_s, time(&calibration::BusyTimes::busy), of_window);
-  add(u"communication not hidden"_s, time(&calibration::BusyTimes::exposed_collective), of_window);
+  add(u"exposed communication"_s, time(&calibration::BusyTimes::exposed_collective), of_window);
   add(u"idle, waiting for the host"_s, time(&calibration::BusyTimes::host_bound_gaps), of_window);
   return table;
 }

@@ -39,6 +39,9 @@ struct TraceComparison {
   Seconds step_begin{}, step_end{};
   // Why the plan is not the one that was traced; empty if it may be.
   QString obstacle;
+  // True if the device kept a higher clock than plans are predicted at, because kernels do not fill
+  // the traced steps.
+  bool at_higher_clock = false;
 };
 
 // Two traces beside each other.

@@ -70,7 +70,9 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
   palette.setColor(QPalette::ToolTipBase, QColor(button));
   palette.setColor(QPalette::Highlight, QColor(accent));
   palette.setColor(QPalette::HighlightedText, Qt::white);
-  palette.setColor(QPalette::Link, QColor(accent));
+  // White is legible on the accent, which is too near to the ground for letters of its own.
+  palette.setColor(QPalette::Link,
+                   mixed_colour(QColor(accent), text_colour, is_dark(palette) ? 0.25 : 0.1));
   // The line below tabs has this colour.
   palette.setColor(QPalette::Light,
                    mixed_colour(QColor(base), text_colour, is_dark(palette) ? 0.25 : 0.0));
@@ -114,9 +116,14 @@ QColor faded(QColor colour, double opacity) {
 }
 
 QColor ink_on(const QColor& fill) {
-  // Rec. 601 luma: above about half, black is the more legible.
-  const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
-  return luma > 140.0 ? Qt::black : Qt::white;
+  const auto linear = [](double channel) {
+    return channel <= 0.04045 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
+  };
+  const double luminance =
+      0.2126 * linear(fill.redF()) + 0.7152 * linear(fill.greenF()) + 0.0722 * linear(fill.blueF());
+  // The contrast of black and of white is equal where (L + 0.05)^2 = 1.05 * 0.05.
+  constexpr double kMiddle = 0.1791;
+  return luminance > kMiddle ? Qt::black : Qt::white;
 }
 
 QColor Colours::series(int index) const {
@@ -126,6 +133,10 @@ QColor Colours::series(int index) const {
                                          kOrange,    kSkyBlue,   0xff9d90ee, 0xffb8b8b8};
   const auto place = static_cast<std::size_t>(index) % light.size();
   return QColor(dark ? night[place] : light[place]);
+}
+
+QColor Colours::band(const QColor& line) const {
+  return faded(line, dark ? 0.42 : 0.22);
 }
 
 Colours colours_for(const QPalette& palette) {
@@ -181,7 +192,7 @@ QPalette light_palette() {
 }
 
 QPalette dark_palette() {
-  return palette_of(0xff1e2126, 0xff17191d, 0xffe4e6ea, 0xff2a2e35, 0xff3b82f6);
+  return palette_of(0xff1e2126, 0xff17191d, 0xffe4e6ea, 0xff2a2e35, 0xff2d70e0);
 }
 
 }  // namespace shardwright::gui

@@ -77,6 +77,8 @@ struct Colours {
   QColor text_on(Role role) const;
   // The colours of categories without a role, as the series of a chart. They repeat after eight.
   QColor series(int index) const;
+  // The fill of the range around a line of this colour.
+  QColor band(const QColor& line) const;
 };
 
 Colours colours_for(const QPalette& palette);
@@ -84,7 +86,8 @@ Colours colours_for(const QPalette& palette);
 // Mixes channel by channel. A `share` of 0 is `first`, one of 1 is `second`.
 QColor mixed_colour(const QColor& first, const QColor& second, double share);
 QColor faded(QColor colour, double opacity);
-// Black or white, whichever is legible on the fill.
+// Black or white, whichever has the greater contrast to the fill: at least 4.5 as WCAG 2.1 measures
+// it.
 QColor ink_on(const QColor& fill);
 
 QFont pixel_font(int pixels, bool bold = false);

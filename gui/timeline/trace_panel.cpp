@@ -105,8 +105,15 @@ void TracePanel::show_note(const QString& note) {
 
 void TracePanel::show_comparison(const TraceComparison& comparison) {
   if (!comparison.match || !comparison.obstacle.isEmpty()) return show_note(comparison.obstacle);
-  show_note(u"<b>Beside the chosen plan</b><br>"_s +
-            plan_text(comparison.scenario.plan).toHtmlEscaped());
+  QString note =
+      u"<b>Beside the chosen plan</b><br>"_s + plan_text(comparison.scenario.plan).toHtmlEscaped();
+  if (comparison.at_higher_clock) {
+    note +=
+        u"<br>Kernels leave gaps in the traced steps, so that the device kept a higher clock than "
+        "where they fill all of a step. The prediction here is at that clock; Plans and Why have "
+        "that of full steps."_s;
+  }
+  show_note(note);
   show_whole(*step_, step_table(*comparison.match));
   show_whole(*differences_, difference_table(*comparison.match));
 }

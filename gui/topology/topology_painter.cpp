@@ -424,7 +424,8 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
       unique ? u"◯ Busiest link"_s
              : u"◯ Busiest links: %1 are equal, one is marked"_s.arg(count_text(scene_.as_busy)),
       colours_.bad, bold_);
-  y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);
+  y = paint_text(panel, y, with_whole_quantities(link_load_text(map_, scene_, link)), colours_.text,
+                 font_);
   y = paint_text(
       panel, y,
       u"%1 in %2"_s.arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),

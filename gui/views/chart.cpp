@@ -7,6 +7,7 @@
 #include <QHelpEvent>
 #include <QLineF>
 #include <QMenu>
+#include <QRegularExpression>
 #include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
@@ -278,13 +279,38 @@ void ShortTicker::generate(const QCPRange& range, const QLocale& locale, QChar f
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {
-  if (std::abs(tick) < 10'000.0) {
+  const double largest = std::max(largest_, std::abs(tick));
+  if (largest < 10'000.0 || tick == 0.0) {
     return std::abs(tick) < 1000.0 ? QCPAxisTicker::getTickLabel(tick, locale, format, precision)
                                    : fixed_text(tick, 0);
   }
-  const double scale = std::abs(tick) < 1e6 ? 1e3 : std::abs(tick) < 1e9 ? 1e6 : 1e9;
+  const double scale = largest < 1e6 ? 1e3 : largest < 1e9 ? 1e6 : 1e9;
   const QString prefix = scale < 1e6 ? u" k"_s : scale < 1e9 ? u" M"_s : u" G"_s;
   return locale.toString(tick / scale, 'g', 4) + prefix;
+}
+
+QVector<QString> ShortTicker::createLabelVector(const QVector<double>& ticks, const QLocale& locale,
+                                                QChar format, int precision) {
+  // The numbers of a logarithmic axis lie too far apart for one prefix.
+  const bool is_linear = axis_->scaleType() == QCPAxis::stLinear && !ticks.isEmpty();
+  largest_ = is_linear ? std::max(std::abs(ticks.front()), std::abs(ticks.back())) : 0.0;
+  QVector<QString> labels = QCPAxisTicker::createLabelVector(ticks, locale, format, precision);
+  if (!is_linear) return labels;
+  static const QRegularExpression kNumber(u"^-?\\d+(?:\\.(\\d+))?(?= |$)"_s);
+  qsizetype most = 0;
+  for (const QString& label : labels) most = std::max(most, kNumber.match(label).capturedLength(1));
+  for (QString& label : labels) {
+    const QRegularExpressionMatch number = kNumber.match(label);
+    const qsizetype decimals = number.capturedLength(1);
+    if (!number.hasMatch() || decimals == most || label == u"0") continue;
+    label.insert(number.capturedEnd(),
+                 (decimals == 0 ? u"."_s : QString()) + QString(most - decimals, u'0'));
+  }
+  return labels;
+}
+
+double WholeTicker::getTickStep(const QCPRange& range) {
+  return std::max(1.0, ShortTicker::getTickStep(range));
 }
 
 void HatchedBars::set_fill(const QColor& colour, const QColor& lines, Qt::BrushStyle hatch) {
@@ -310,7 +336,7 @@ void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const 
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {
   constexpr EnumArray<Marker, QCPScatterStyle::ScatterShape> kShapes{
-      {QCPScatterStyle::ssDisc, QCPScatterStyle::ssSquare, QCPScatterStyle::ssDiamond,
+      {QCPScatterStyle::ssCircle, QCPScatterStyle::ssSquare, QCPScatterStyle::ssDiamond,
        QCPScatterStyle::ssTriangle, QCPScatterStyle::ssTriangleInverted, QCPScatterStyle::ssCross,
        QCPScatterStyle::ssPlus, QCPScatterStyle::ssStar}};
   const auto shape = kShapes[marker];

@@ -83,7 +83,7 @@ class HatchedBars : public QCPBars {
   QBrush hatch_ = Qt::NoBrush;
 };
 
-// Labels ticks with SI prefixes, such as "2 M". An axis whose labels would touch each other has
+// Labels ticks with SI prefixes, such as "2 M": one for all of a linear axis. An axis whose labels would touch each other has
 // fewer ticks, and at last ticks without a label.
 class ShortTicker : public QCPAxisTicker {
  public:
@@ -96,6 +96,9 @@ class ShortTicker : public QCPAxisTicker {
 
  protected:
   QString getTickLabel(double tick, const QLocale& locale, QChar format, int precision) override;
+  // Gives all numbers of a linear axis but 0 equally many decimals: "0.048", "0.050".
+  QVector<QString> createLabelVector(const QVector<double>& ticks, const QLocale& locale,
+                                     QChar format, int precision) override;
 
  private:
   // Returns the index of the first label that touches the one before it, or the size.
@@ -104,6 +107,17 @@ class ShortTicker : public QCPAxisTicker {
   qsizetype keep_apart(const QVector<double>& ticks, QVector<QString>& labels) const;
 
   const QCPAxis* axis_;
+  // The largest tick, whose prefix all have; 0 where each has its own.
+  double largest_ = 0.0;
+};
+
+// Labels whole numbers alone, such as those of steps.
+class WholeTicker : public ShortTicker {
+ public:
+  using ShortTicker::ShortTicker;
+
+ protected:
+  double getTickStep(const QCPRange& range) override;
 };
 
 // Fills the shape; `size` is in pixels.

@@ -171,7 +171,7 @@ void TrajectoryChart::add_range() {
   QCPGraph* above = addGraph();
   above->setName(tr("80 % of runs"));
   above->setPen(Qt::NoPen);
-  above->setBrush(faded(colours().series(0), 0.25));
+  above->setBrush(colours().band(colours().series(0)));
   above->setChannelFillGraph(below);
   above->setData(times, high, true);
 }

@@ -28,6 +28,7 @@ PointChart* metric_chart(const QString& id, const QString& title) {
   auto* chart = new PointChart;
   chart->setObjectName(id);
   chart->allow_zoom();
+  chart->xAxis->setTicker(QSharedPointer<WholeTicker>::create(chart->xAxis));
   chart->xAxis->setLabel(RunCharts::tr("step"));
   chart->yAxis->setLabel(title);
   chart->legend->setVisible(true);
@@ -48,7 +49,8 @@ void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunSt
   graph->setName(name);
   graph->setPen(pen);
   graph->setData(xs, ys, true);
-  if (pen.style() == Qt::DotLine && xs.size() <= kMostMarks)
+  // A line of one point draws nothing.
+  if (xs.size() == 1 || (pen.style() == Qt::DotLine && xs.size() <= kMostMarks))
     graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, pen.color(), kMarkSize));
 }
 

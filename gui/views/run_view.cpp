@@ -80,7 +80,7 @@ QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   const double step_s = median_step_time(steps);
   const double done = std::min<double>(steps.back().step + 1.0, wanted);
   return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
-      .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * step_s)),
+      .arg(percent_text(done / wanted), long_time_text(Seconds((wanted - done) * step_s)),
            time_text(Seconds(step_s)));
 }
 

@@ -39,16 +39,6 @@ TimeUnit unit_for(double longest) {
   return {1e6, "microseconds"};
 }
 
-// Returns a ticker with about ten ascending numbers at most.
-QSharedPointer<QCPAxisTickerFixed> whole_numbers(std::size_t count) {
-  QSharedPointer<QCPAxisTickerFixed> ticker(new QCPAxisTickerFixed);
-  double step = 1.0;
-  // More would run into each other in a narrow chart.
-  while (static_cast<double>(count) / step > 6.0) step *= 2.0;
-  ticker->setTickStep(step);
-  return ticker;
-}
-
 }  // namespace
 
 WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
@@ -174,6 +164,7 @@ QString WaterfallChart::tool_tip_at(const QPointF& position) const {
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
   setObjectName(u"memory"_s);
+  xAxis->setTicker(QSharedPointer<WholeTicker>::create(xAxis));
   xAxis->setLabel(tr("pipeline stage"));
   yAxis->setLabel(tr("memory of a GPU (GB)"));
   xAxis->grid()->setVisible(false);
@@ -249,7 +240,6 @@ void MemoryChart::rebuild() {
   const Bytes most = *std::max_element(capacities_.begin(), capacities_.end());
   yAxis->setRange(0.0, 1.08 * std::max(peak, most / gigabytes(1.0)));
   xAxis->setRange(-0.7, stages - 0.3);
-  xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
   updateGeometry();
   replot(rpQueuedReplot);

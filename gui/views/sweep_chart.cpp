@@ -80,7 +80,7 @@ void SweepChart::add_line() {
     QCPGraph* high = addGraph();
     high->setName(tr("80 % of measurements lie here"));
     high->setPen(Qt::NoPen);
-    high->setBrush(faded(colour, 0.20));
+    high->setBrush(colours().band(colour));
     high->setChannelFillGraph(low);
     high->setData(xs, highs, true);
   }
@@ -116,14 +116,16 @@ void SweepChart::add_preliminary() {
 // whole space was searched.
 void SweepChart::add_missing() {
   QVector<double> xs, ys;
+  bool runs_anywhere = false;
   for (const SweepPoint& point : shown_.sweep.points) {
     if (point.fits || point.preliminary) continue;
+    runs_anywhere = runs_anywhere || point.candidate.has_value();
     xs.append(axis_value(shown_.sweep.axis, point.value));
     ys.append(point.candidate ? value_at(point).value : 0.0);
   }
   if (xs.isEmpty()) return;
   QCPGraph* crosses = addGraph();
-  crosses->setName(tr("does not fit"));
+  crosses->setName(runs_anywhere ? tr("does not fit") : tr("no plan"));
   crosses->setLineStyle(QCPGraph::lsNone);
   crosses->setScatterStyle(scatter_style(Marker::Cross, colours().bad, 13.0));
   crosses->setData(xs, ys, true);

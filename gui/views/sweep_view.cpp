@@ -403,7 +403,7 @@ void SweepView::show_knee() {
   }
   if (!has_interval(figure()))
     text += tr(" This figure has no prediction interval: only step times have one.");
-  reason_->setText(text);
+  reason_->setText(with_whole_quantities(text));
 }
 
 void SweepView::rebuild() {

@@ -179,7 +179,8 @@ QString WhyView::hint() const {
   const PlanSetPointer set = selection_->set();
   if (set && set->plans.empty() && set->infeasible)
     return tr("No plan fits: <b>Plans</b> says why, and what would help.");
-  return tr("Choose a plan in <b>Plans</b>: its time and its memory are broken down here.");
+  return tr(
+      "<b>No plan yet</b><br>Where the time and the memory of the chosen plan go stands here.");
 }
 
 void WhyView::report_problem(const QString& error) {
@@ -209,7 +210,7 @@ void WhyView::show_chosen() {
   title_->setToolTip(plan_tip(*set, *chosen));
   limit_->setText(tr("Looking for what limits it …"));
   const QString warning = warning_text(candidate.result, scenario);
-  warning_->setText(u"⚠ "_s + warning);
+  warning_->setText(with_whole_quantities(u"⚠ "_s + warning));
   warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
@@ -227,8 +228,8 @@ void WhyView::show_chosen() {
 
 void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
-  limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
-  peak_->setText(peak_text(explanation.result, *explained_, limits.peak));
+  limit_->setText(with_whole_quantities(to_qstring(planner::limit_text("The plan", explanation))));
+  peak_->setText(with_whole_quantities(peak_text(explanation.result, *explained_, limits.peak)));
   sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
   call_ready();

@@ -60,10 +60,9 @@ void SearchStatus::show_progress(double share, qint64 checked, qint64 simulated,
       tr("%1 checked, %2 simulated").arg(counted_text(checked, "plan"), count_text(simulated));
   if (best_step_s > 0.0) text += tr(", best step %1").arg(time_text(Seconds(best_step_s)));
   text_->setText(text);
-  // Without a known end the bar only shows that the work goes on: nobody knows how many of the
-  // plans that were checked the search will simulate.
-  const bool end_is_known = share != PlanSearch::kUnknownShare && share < 1.0;
-  bar_->setRange(0, end_is_known ? kProgressSteps : 0);
+  // Without a known end there is no bar, because one that has none looks full: nobody knows how
+  // many of the plans that were checked the search will simulate.
+  bar_->setVisible(share != PlanSearch::kUnknownShare && share < 1.0);
   bar_->setValue(static_cast<int>(share * kProgressSteps));
 }
 

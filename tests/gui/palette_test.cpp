@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/gui/contrast.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -19,6 +21,21 @@ TEST(Palette, EveryRoleHasAColourOfItsOwn) {
     std::set<QRgb> seen;
     for (const Role role : enumerators<Role>()) seen.insert(colours.of(role).rgb());
     EXPECT_EQ(seen.size(), kEnumCount<Role>);
+  }
+}
+
+// WCAG asks for 4.5 : 1 where text is read.
+TEST(Palette, TextIsLegibleOnEveryFillAndInChosenRows) {
+  for (const QPalette& palette : {light_palette(), dark_palette()}) {
+    const Colours colours = colours_for(palette);
+    for (const Role role : enumerators<Role>())
+      EXPECT_GE(contrast(colours.text_on(role), colours.of(role)), 4.5)
+          << qPrintable(title_of(role));
+    EXPECT_GE(
+        contrast(palette.color(QPalette::HighlightedText), palette.color(QPalette::Highlight)),
+        4.5);
+    for (const auto ground : {QPalette::Base, QPalette::Window})
+      EXPECT_GE(contrast(palette.color(QPalette::Link), palette.color(ground)), 4.5);
   }
 }
 

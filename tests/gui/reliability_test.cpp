@@ -29,7 +29,7 @@ TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsReportedInWhyAndPlans) {
   show_with_share(0.97);
   const auto& warning = find<QLabel>("why_memory_warning");
   EXPECT_TRUE(warning.isVisible());
-  EXPECT_TRUE(warning.text().contains(u"The plan uses 97.0 % of the memory"_s));
+  EXPECT_TRUE(warning.text().contains(u"The plan uses 97.0\u00a0% of the memory"_s));
   EXPECT_TRUE(summary().contains(u"The best plan uses 97.0 % of the memory"_s));
   show_with_share(0.94);
   EXPECT_FALSE(warning.isVisible());

@@ -1,5 +1,6 @@
 #include "gui/views/step_charts.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -178,6 +179,28 @@ TEST(PlanStory, KernelsHaveNotTheColoursOfThePhasesInTimeline) {
               0)
         << title_of(in_timeline).toStdString();
   }
+}
+
+QStringList tick_labels(const QCPAxis& axis) {
+  QVector<double> ticks;
+  QVector<QString> texts;
+  axis.ticker()->generate(axis.range(), QLocale::c(), u'g', 6, ticks, nullptr, &texts);
+  return texts;
+}
+
+TEST(Tickers, NumbersOfAnAxisHaveOnePrefixAndEquallyManyDecimals) {
+  Chart chart;
+  shown(chart, {900, 400});
+  chart.xAxis->setRange(0.047, 0.057);
+  chart.replot();
+  EXPECT_THAT(tick_labels(*chart.xAxis), testing::IsSupersetOf({u"0.050"_s, u"0.052"_s}));
+  chart.xAxis->setRange(0.0, 11'000.0);
+  EXPECT_THAT(tick_labels(*chart.xAxis), testing::IsSupersetOf({u"0"_s, u"4 k"_s, u"10 k"_s}));
+  chart.xAxis->setRange(0.0, 2.0);
+  EXPECT_THAT(tick_labels(*chart.xAxis), testing::IsSupersetOf({u"0"_s, u"0.5"_s, u"1.0"_s}));
+  chart.xAxis->setTicker(QSharedPointer<WholeTicker>::create(chart.xAxis));
+  EXPECT_THAT(tick_labels(*chart.xAxis), testing::IsSupersetOf({u"0"_s, u"1"_s, u"2"_s}));
+  for (const QString& label : tick_labels(*chart.xAxis)) EXPECT_FALSE(label.contains(u'.'));
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ TEST_F(SweepViewTest, SaysWhosePlansItShows) {
   EXPECT_TRUE(plan.isEnabled());
   ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"chosen plan"_s));
-  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"the chosen plan as it is"_s));
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"Each point is the chosen plan"_s));
 
   plan.setFocus();
   QTest::keyClick(&plan, Qt::Key_Up);
@@ -282,7 +282,7 @@ TEST_F(SweepViewTest, ShowsAllOfAPointThatDoesNotFit) {
   const QRectF axes = chart.axisRect()->rect();
   int crosses = 0;
   for (int i = 0; i < chart.graphCount(); ++i) {
-    if (chart.graph(i)->name() != u"does not fit"_s) continue;
+    if (chart.graph(i)->name() != u"no plan"_s) continue;
     const double half = 0.5 * chart.graph(i)->scatterStyle().size();
     for (const QCPGraphData& point : *chart.graph(i)->data()) {
       const QPointF at = chart.graph(i)->coordsToPixels(point.key, point.value);

@@ -24,6 +24,21 @@ TEST(TimeText, BelowANanosecondThereIsNone) {
     EXPECT_EQ(time_text(Seconds(seconds)), u"0 s"_s);
 }
 
+TEST(LongTimeText, IsInTheUnitThatKeepsItShort) {
+  for (const auto& [seconds, text] : {std::pair{45.25, "45.25 s"},
+                                      {594.0, "9.9 min"},
+                                      {10'800.0, "3 h"},
+                                      {4'043'520.0, "46.8 days"}})
+    EXPECT_EQ(long_time_text(Seconds(seconds)), to_qstring(text));
+}
+
+TEST(WholeQuantities, OnlyASpaceBeforeAUnitIsKept) {
+  EXPECT_EQ(with_whole_quantities(u"46.1 % of 50 GB/s on 8 GPUs in 2 steps"_s),
+            u"46.1\u00a0% of 50\u00a0GB/s on 8\u00a0GPUs in 2 steps"_s);
+  EXPECT_EQ(with_whole_quantities(u"1.2 ms, 3 µs. 12 spans of 16-bit numbers"_s),
+            u"1.2\u00a0ms, 3\u00a0µs. 12 spans of 16\u2011bit numbers"_s);
+}
+
 // Texts are plain, whatever they look like, and short ones stay in a line.
 TEST(ToolTip, ShowsValuesInALineAndSentencesBelow) {
   const QString tip = tool_tip(u"a<b"_s, {{u"share %2"_s, u"5 %"_s}, {u"A click plans for it."_s}});
