@@ -1,5 +1,5 @@
-// What the executor can train. Everything else is lowered and simulated, but the executor refuses it
-// before a run, and the window before *Start*.
+// What the executor can train. Everything else is lowered and simulated, but the executor refuses
+// to run it, and the window to start it.
 #pragma once
 
 #include <cstdint>

@@ -83,8 +83,8 @@ class HatchedBars : public QCPBars {
   QBrush hatch_ = Qt::NoBrush;
 };
 
-// Labels ticks with SI prefixes, such as "2 M": one for all of a linear axis. An axis whose labels would touch each other has
-// fewer ticks, and at last ticks without a label.
+// Labels ticks with SI prefixes, such as "2 M": one for all of a linear axis. An axis whose labels
+// would touch each other has fewer ticks, and at last ticks without a label.
 class ShortTicker : public QCPAxisTicker {
  public:
   // The axis owns the ticker.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QProgressBar>
 #include <QSignalSpy>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "gui/models/background_job.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/selection.hpp"
+#include "gui/window/progress_status.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
@@ -278,6 +280,19 @@ TEST(Selection, KeepsAPlanThatIsFoundAgain) {
   EXPECT_FALSE(selection.chosen());
   selection.show(nullptr);
   EXPECT_FALSE(selection.scenario());
+}
+
+// All plans are checked before the last ones are simulated, whose number nobody knows.
+TEST(SearchStatus, HasNoBarWhereTheEndIsUnknown) {
+  PlanSearch search;
+  const SearchStatus status(&search);
+  const auto& bar = *status.findChild<QProgressBar*>();
+  Q_EMIT search.started();
+  Q_EMIT search.progressed(0.5, 10, 2, 1.0);
+  EXPECT_FALSE(bar.isHidden());
+  EXPECT_EQ(2 * bar.value(), bar.maximum());
+  Q_EMIT search.progressed(1.0, 20, 4, 1.0);
+  EXPECT_TRUE(bar.isHidden());
 }
 
 }  // namespace

@@ -280,6 +280,16 @@ TEST(RunCharts, TheAxesOfAFigureWithoutAnyStepAreAsWideAsOthers) {
     EXPECT_GT(chart->axisRect()->width(), chart->width() / 2) << qPrintable(chart->objectName());
 }
 
+// A line of one point draws nothing.
+TEST(RunCharts, AFirstStepIsDrawn) {
+  RunCharts charts;
+  const std::vector<RunStep> first(1);
+  charts.show({{first, u"measured"_s}}, {nullptr, std::nullopt});
+  const auto& loss = *charts.findChild<PointChart*>(u"run_loss"_s);
+  ASSERT_EQ(loss.graph(0)->dataCount(), 1);
+  EXPECT_FALSE(loss.graph(0)->scatterStyle().isNone());
+}
+
 // The command palette offers both at any time.
 TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   view_->stop();
