@@ -194,15 +194,17 @@ QString PlanTableModel::read_term(const QueryTerm& query, Term& term) {
 
 QString PlanTableModel::set_terms(const QString& line) {
   const Query query = parse_query(line);
-  if (!query.unread.isEmpty()) return query.problem();
+  QString problem = query.problem();
   std::vector<Term> terms;
   for (const QueryTerm& each : query.terms) {
-    QString problem = read_term(each, terms.emplace_back());
-    if (!problem.isEmpty()) return problem;
+    Term term;
+    const QString of_term = read_term(each, term);
+    if (of_term.isEmpty()) terms.push_back(std::move(term));
+    if (problem.isEmpty()) problem = of_term;
   }
   terms_ = std::move(terms);
   filter_anew();
-  return {};
+  return problem;
 }
 
 // Resets the model, because it would report, and views would move, rows that leave one by one.

@@ -160,9 +160,10 @@ void MessageBar::close_all() {
 void MessageBar::show_all() {
   restyle();
   fit_height();
-  // Waits until the rows have their places.
-  QTimer::singleShot(0, this,
-                     [this] { verticalScrollBar()->setValue(verticalScrollBar()->maximum()); });
+  // Shows the newest message from its beginning. Waits until the rows have their places.
+  QTimer::singleShot(0, this, [this] {
+    if (!rows_.empty()) verticalScrollBar()->setValue(rows_.back()->y());
+  });
   Q_EMIT wanted(!rows_.empty());
 }
 

@@ -207,6 +207,11 @@ void RunView::start() {
   begin_following(out_->text(), steps_->value());
 }
 
+void RunView::release_run() {
+  process_.release();
+  released_run_ = QFileInfo(followed_).absoluteFilePath();
+}
+
 bool RunView::folder_is_free() {
   const QString taken = out_->text();
   const QString free = free_run_folder(taken);

@@ -40,7 +40,9 @@ class RunView : public View {
   void start();
   void stop();
   // Lets the run go on without the window, which may then close.
-  void release_run() { process_.release(); }
+  void release_run();
+  // The folder of the run that was let go; empty if none was.
+  const QString& released_run() const { return released_run_; }
   // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
   // The reason why no run can start, or an empty text.
@@ -101,7 +103,7 @@ class RunView : public View {
   RunProcess process_;
   RunFollower follower_;
   RunFollower other_;
-  QString followed_;
+  QString followed_, released_run_;
   // The folder of a run that was started here, once it has ended.
   QString ended_here_;
   QString name_, other_name_;

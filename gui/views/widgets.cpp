@@ -7,9 +7,11 @@
 #include <QHeaderView>
 #include <QPainter>
 #include <QPointer>
+#include <QRegularExpression>
 #include <QStyle>
 #include <QTableWidget>
 
+#include "core/base/quantity_reading.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 
@@ -92,6 +94,13 @@ class LetterFilter : public QObject {
 
 // The pixels of a row besides its letters.
 constexpr int kAroundLetters = 7;
+
+// True for a number with a letter of thousands or millions, or with a fraction that one may follow.
+bool is_abbreviated(const QString& typed) {
+  static const QRegularExpression kForm(u"^\\d[\\d,]*(?:\\.\\d*)?\\s*[kKMBT]?$"_s);
+  static const QRegularExpression kDigits(u"^[\\d,]+$"_s);
+  return kForm.match(typed).hasMatch() && !kDigits.match(typed).hasMatch();
+}
 
 }  // namespace
 
@@ -265,12 +274,22 @@ QValidator::State PowerSpinBox::validate(QString& input, int& position) const {
   const QString word = specialValueText(), typed = typed_of(input);
   if (!word.isEmpty() && !typed.isEmpty() && word.startsWith(typed, Qt::CaseInsensitive))
     return typed.size() == word.size() ? QValidator::Acceptable : QValidator::Intermediate;
+  if (is_abbreviated(typed))
+    return abbreviated_count(typed) ? QValidator::Acceptable : QValidator::Intermediate;
   return QSpinBox::validate(input, position);
+}
+
+std::optional<int> PowerSpinBox::abbreviated_count(const QString& typed) const {
+  const auto count = parse_count(typed.toStdString());
+  if (!count || *count < minimum() || *count > maximum()) return std::nullopt;
+  return static_cast<int>(*count);
 }
 
 int PowerSpinBox::valueFromText(const QString& text) const {
   const QString word = specialValueText();
-  if (!word.isEmpty() && word.compare(typed_of(text), Qt::CaseInsensitive) == 0) return minimum();
+  const QString typed = typed_of(text);
+  if (!word.isEmpty() && word.compare(typed, Qt::CaseInsensitive) == 0) return minimum();
+  if (is_abbreviated(typed)) return abbreviated_count(typed).value_or(value());
   return QSpinBox::valueFromText(text);
 }
 

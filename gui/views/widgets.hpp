@@ -9,6 +9,7 @@
 #include <QToolButton>
 #include <QWidget>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "gui/models/table_text.hpp"
@@ -110,7 +111,8 @@ class GigabyteSpinBox : public QDoubleSpinBox {
 };
 
 // Counts that come in powers of two: the arrows and the wheel go to the next one. The user may type
-// any number, and specialValueText() in any case of its letters.
+// any number, also as commands read it ("8k", "2M"), and specialValueText() in any case of its
+// letters.
 class PowerSpinBox : public QSpinBox {
   Q_OBJECT
 
@@ -127,6 +129,8 @@ class PowerSpinBox : public QSpinBox {
 
  private:
   QString typed_of(const QString& text) const;
+  // The count of a text with a letter or a fraction; nothing if it is beyond the limits.
+  std::optional<int> abbreviated_count(const QString& typed) const;
 };
 
 // Asks for the name of a file to write. Returns an empty name if the user cancels. A name without a

@@ -5,6 +5,7 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QTimer>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -73,19 +74,27 @@ void FileExport::save_plan() {
            [&] { write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n")); });
 }
 
+QString FileExport::refusal_of(const planner::ExportFormat& format) const {
+  const auto scenario = selection_->scenario();
+  if (!scenario) return {};
+  QStringList reasons;
+  for (Problem problem : format.write(*scenario).problems) {
+    problem.where.erase(0, problem.where.rfind('/') + 1);
+    std::replace(problem.where.begin(), problem.where.end(), '_', ' ');
+    reasons.append(problem_text(problem));
+  }
+  if (reasons.isEmpty()) return {};
+  return tr("%1 cannot train under the chosen plan: %2.")
+      .arg(to_qstring(format.title), reasons.join(u". "_s));
+}
+
 void FileExport::export_plan(const planner::ExportFormat& format) {
   const auto scenario = selection_->scenario();
   if (!scenario) return;
   const QString title = to_qstring(format.title);
   const planner::PlanExport result = format.write(*scenario);
-  if (!result.problems.empty()) {
-    QStringList lines = {tr("%1 cannot train under this plan:").arg(title)};
-    for (Problem problem : result.problems) {
-      problem.where.erase(0, problem.where.rfind('/') + 1);
-      lines.append(u"• "_s + problem_text(problem));
-    }
-    return messages_->say(u"command"_s, Tone::Problem, lines.join(u'\n'));
-  }
+  if (const QString refusal = refusal_of(format); !refusal.isEmpty())
+    return messages_->say(u"command"_s, Tone::Problem, refusal);
   const QString suggested = to_qstring(format.file);
   const QString suffix = QFileInfo(suggested).suffix();
   const QString file = ask_for_file(window_, tr("Export the plan for %1").arg(title), suggested,

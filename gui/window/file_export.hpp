@@ -29,6 +29,8 @@ class FileExport : public QObject {
   // Asks for a file and writes the chosen plan for another framework; what its format cannot say is
   // listed in a message, and nothing is written where the run would differ.
   void export_plan(const planner::ExportFormat& format);
+  // Why the framework cannot train under the chosen plan; empty if it can, or if none is chosen.
+  QString refusal_of(const planner::ExportFormat& format) const;
   // Asks for a file and writes the fields of the scenario, which opening it restores.
   void save_scenario(const ScenarioChoice& choice);
   // Asks for a file and writes the current view to it: "png", "svg", "pdf", or its data as "csv".

@@ -106,9 +106,11 @@ void FilePresenter::bring_forward(const QString& id) {
   if (!batch_.is_reload) parts_.docks->raise(id);
 }
 
-void FilePresenter::save(QSettings& settings) const {
+void FilePresenter::save(QSettings& settings, const QString& run) const {
   recent_.save(settings);
-  parts_.opened->save(settings, reader_.unread());
+  QStringList more = reader_.unread();
+  if (!run.isEmpty()) more.append(run);
+  parts_.opened->save(settings, more);
 }
 
 void FilePresenter::restore(const QSettings& settings) {

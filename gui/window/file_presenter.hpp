@@ -90,7 +90,8 @@ class FilePresenter : public QObject {
   FileReader& reader() { return reader_; }
   const RecentFiles& recent() const { return recent_; }
 
-  void save(QSettings& settings) const;
+  // `run`: the folder of a run that goes on without the window, or empty.
+  void save(QSettings& settings, const QString& run) const;
   void restore(const QSettings& settings);
 
  Q_SIGNALS:

@@ -2,6 +2,7 @@
 
 #include <QFileInfo>
 #include <QSettings>
+#include <algorithm>
 #include <utility>
 
 #include "gui/models/text.hpp"
@@ -94,8 +95,12 @@ void OpenedFiles::report_changes() {
 
 void OpenedFiles::save(QSettings& settings, const QStringList& more) const {
   QStringList kept = more;
-  for (const OpenedKind kind : {OpenedKind::Plans, OpenedKind::Timelines, OpenedKind::Runs})
-    kept += of(kind);
+  // A folder is that of a run, which takes the place of others.
+  const bool brings_run = std::any_of(more.begin(), more.end(),
+                                      [](const QString& path) { return QFileInfo(path).isDir(); });
+  for (const OpenedKind kind : {OpenedKind::Plans, OpenedKind::Timelines, OpenedKind::Runs}) {
+    if (kind != OpenedKind::Runs || !brings_run) kept += of(kind);
+  }
   kept.removeDuplicates();
   save_list(settings, settings_key(), kept);
 }

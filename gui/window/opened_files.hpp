@@ -45,7 +45,7 @@ class OpenedFiles : public QObject {
   QStringList paths() const;
 
   // Saves all but parts and profiles, whose fields name them themselves, and `more`, the files that
-  // are being read.
+  // are being read and the folder of a run that goes on.
   void save(QSettings& settings, const QStringList& more) const;
   static QStringList of_last_session(const QSettings& settings);
 

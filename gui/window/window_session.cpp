@@ -67,7 +67,7 @@ void MainWindow::save_session() {
   docks_->save(*settings_);
   settings_->setValue(u"window/theme"_s, to_qstring(name_of(theme_)));
   settings_->setValue(u"scenario"_s, to_qstring(to_json(document_.choice()).dump()));
-  files_->save(*settings_);
+  files_->save(*settings_, run_view_->released_run());
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
   sweep_view_->save(*settings_);

@@ -168,7 +168,8 @@ void MainWindow::update_commands() {
   registry_->allow(u"plan.pin"_s, no_plan);
   registry_->allow(u"file.save_plan"_s, no_plan);
   for (const planner::ExportFormat& format : planner::kExportFormats)
-    registry_->allow(u"plan.export_"_s + to_qstring(format.name), no_plan);
+    registry_->allow(u"plan.export_"_s + to_qstring(format.name),
+                     no_plan.isEmpty() ? export_->refusal_of(format) : no_plan);
 }
 
 QString MainWindow::scenario_title() const {
@@ -176,7 +177,7 @@ QString MainWindow::scenario_title() const {
   const auto last_part = [](const std::string& name) {
     return to_qstring(name).section(u'/', -1).remove(u".json"_s);
   };
-  return tr("%1 on %2 × %3")
+  return tr("%1 on %2 GPUs of %3")
       .arg(last_part(choice.model), count_text(choice.gpus), last_part(choice.cluster));
 }
 

@@ -133,6 +133,7 @@ TEST_F(ClosedDuringARun, AWindowClosesAndItsRunGoesOn) {
   answer("keep_running");
   EXPECT_TRUE(wait_for([&] { return !window_.isVisible(); }));
   EXPECT_FALSE(view_->is_running());  // It is no longer the window's own.
+  EXPECT_EQ(view_->released_run(), QFileInfo(run_.path()).absoluteFilePath());
   const QString run = run_.path();
   EXPECT_TRUE(wait_for([&] { return QFileInfo(run + u"/metrics.jsonl"_s).size() > 0; }));
   EXPECT_GE(processes_of(run).size(), 3);  // These are the launcher and two ranks.

@@ -44,7 +44,8 @@ TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   EXPECT_EQ(gpus.value(), 4);
 }
 
-// The digits alone are numbers too: they are neither planned for nor rewritten.
+// The digits alone are numbers too: they are neither planned for nor rewritten. Letters of thousands
+// are those that commands read.
 TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
   struct Count {
     const char* field;
@@ -53,17 +54,28 @@ TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
   for (const Count& count : {Count{"gpus", &ScenarioChoice::gpus},
                              {"global_batch", &ScenarioChoice::global_batch},
                              {"seq_len", &ScenarioChoice::seq_len}}) {
-    for (const Qt::Key end : {Qt::Key_Return, Qt::Key_Tab}) {
-      window_.document().reset(small_choice());
-      auto& box = find<QSpinBox>(count.field);
-      box.setFocus();
-      box.selectAll();
-      QTest::keyClicks(&box, u"16384"_s);
-      EXPECT_EQ(window_.document().choice(), small_choice()) << count.field;
-      QTest::keyClick(&box, end);
-      EXPECT_EQ(window_.document().choice().*count.member, 16384) << count.field;
+    for (const QString& typed : {u"16384"_s, u"16k"_s, u"16 K"_s, u"16,384"_s}) {
+      for (const Qt::Key end : {Qt::Key_Return, Qt::Key_Tab}) {
+        window_.document().reset(small_choice());
+        auto& box = find<QSpinBox>(count.field);
+        box.setFocus();
+        box.selectAll();
+        QTest::keyClicks(&box, typed);
+        EXPECT_EQ(window_.document().choice(), small_choice()) << count.field;
+        QTest::keyClick(&box, end);
+        EXPECT_EQ(window_.document().choice().*count.member, 16384)
+            << count.field << " " << qPrintable(typed);
+      }
     }
   }
+}
+
+TEST_F(ScenarioViewTest, ANumberBeyondItsFieldLeavesTheLastOne) {
+  window_.document().reset(small_choice());
+  auto& box = find<QSpinBox>("seq_len");
+  type(box, u"900T"_s, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  EXPECT_EQ(box.value(), small_choice().seq_len);
 }
 
 // Enter takes the number and leaves its digits, and with them the cursor, where they were.

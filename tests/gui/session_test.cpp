@@ -76,6 +76,18 @@ TEST_F(Session, ADamagedChosenPlanIsReported) {
               Says("The plan that was chosen in the last session cannot be used"));
 }
 
+// A run whose folder is still being read, or which goes on without the window, is the last one.
+TEST_F(Session, AFolderThatIsNotYetReadTakesThePlaceOfTheRunsBefore) {
+  const QTemporaryDir before, last, plans;
+  OpenedFiles opened(nullptr);
+  opened.set(OpenedKind::Runs, {before.path()});
+  opened.set(OpenedKind::Plans, {plans.path()});
+  opened.save(settings_, {});
+  EXPECT_EQ(OpenedFiles::of_last_session(settings_), QStringList({plans.path(), before.path()}));
+  opened.save(settings_, {last.path()});
+  EXPECT_EQ(OpenedFiles::of_last_session(settings_), QStringList({last.path(), plans.path()}));
+}
+
 // The session may have been edited: a range that the fields cannot hold would sweep for hours.
 TEST_F(Session, RangesOfSweepsThatTheFieldsCannotHoldAreLeftOut) {
   settings_.setValue(u"sweeps/axis"_s, u"seq-len"_s);

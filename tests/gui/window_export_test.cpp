@@ -226,7 +226,7 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   const QString html = QString::fromUtf8(file.readAll());
   for (const char* text :
-       {"<h1>llama3.2-1b on 8 × dgx-h100</h1>", "<h2>Scenario</h2>", "Constraints",
+       {"<h1>llama3.2-1b on 8 GPUs of dgx-h100</h1>", "<h2>Scenario</h2>", "Constraints",
         "Where the time goes", "Where the memory goes", "Memory (GB) against Step (s)",
         ">Sweeps</h2>", ">Forecast</h2>", "Tokens over the days of the run"})
     EXPECT_THAT(html, Says(text));

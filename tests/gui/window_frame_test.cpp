@@ -55,7 +55,7 @@ class WindowFrameTest : public WindowTest {
 TEST_F(WindowFrameTest, TheTitleNamesTheScenario) {
   window_.document().reset(small_choice());
   EXPECT_THAT(window_.windowTitle(), Says(small_choice().model.c_str()));
-  EXPECT_THAT(window_.windowTitle(), Says("8 × "));
+  EXPECT_THAT(window_.windowTitle(), Says("8 GPUs of "));
 }
 
 TEST_F(WindowFrameTest, AViewIsMaximisedAndTheLayoutComesBack) {
