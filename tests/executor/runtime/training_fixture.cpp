@@ -214,6 +214,13 @@ const std::vector<PlanCase>& plan_cases() {
          p.stage_layers = {1, 1, 2, 0}, p.stage_pools = {"fast", "slow"};
        }},
       {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
+      {"dp4_zero2_hybrid_shards", small_llama,
+       [](Plan& p) { p.dp = 4, p.zero_stage = 2, p.shard_group = 2; }},
+      {"dp4_ep2_zero2_hybrid_shards_in_one_bucket", small_mixtral,
+       [](Plan& p) {
+         p.dp = 4, p.ep = 2, p.zero_stage = 2, p.shard_group = 1;
+         p.overlap.grad_reduce = false;
+       }},
       {"dp4_fsdp", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
       {"dp4_hybrid_shards", small_llama,
