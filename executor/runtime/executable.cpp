@@ -147,8 +147,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                 "/plan/cp", fmt::format("tp {} x cp {}", plan.tp, plan.cp),
                 fmt::format("a divisor of the {} key/value heads, which ulysses shares out",
                             model.attention.kv_heads));
-  needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
-                "at most the key/value heads");
   needs.require(!shards_parameters(model, plan) || !model.tied_embeddings, "/plan/zero_stage",
                 std::to_string(plan.zero_stage),
                 "at most 2: the head applies the embedding, of which FSDP gathers one copy");
