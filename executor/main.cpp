@@ -17,6 +17,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/executable.hpp"
@@ -25,6 +26,7 @@
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
+#include "executor/checkpoint/weight_export.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
@@ -342,6 +344,17 @@ int status_after_output(int status) {
   return status == 0 ? kFailure : status;
 }
 
+void add_export_options(CLI::App& app, WeightExport& options) {
+  app.add_option("--weights", options.run, "Folder of the run")->required()->type_name("FOLDER");
+  app.add_option("--out", options.out, "Folder for the model")->required()->type_name("FOLDER");
+  app.add_option("--dtype", options.dtype, "bf16 or fp32")->capture_default_str();
+  app.add_option("--shard-bytes", options.shard_bytes, "Most bytes of a file of several tensors")
+      ->check(integer_from(1))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--force", options.force, "Replace the model in a folder that is not empty");
+}
+
 // `shardwright-executor probe …`
 int parse_and_probe(int argc, char** argv) {
   CLI::App app("Times kernels and communication on this machine", "shardwright-executor probe");
@@ -355,8 +368,28 @@ int parse_and_probe(int argc, char** argv) {
   return probe(options, std::vector<std::string>(argv, argv + argc));
 }
 
+// `shardwright-executor export …`, as `shardwright export` starts it.
+int parse_and_export(int argc, char** argv) {
+  CLI::App app("Writes the weights of a run's last checkpoint in Hugging Face's format",
+               "shardwright-executor export");
+  WeightExport options;
+  add_export_options(app, options);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  const ExportedWeights exported = export_weights(options);
+  log_info(fmt::format("{}: the weights of {} after step {}: {} in {} {}", options.out.string(),
+                       printable(exported.model), exported.steps,
+                       format_bytes(Bytes(static_cast<double>(exported.bytes))), exported.files,
+                       exported.files == 1 ? "file" : "files"));
+  return 0;
+}
+
 int parse_and_run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "probe") return parse_and_probe(argc, argv);
+  if (argc > 1 && std::string(argv[1]) == "export") return parse_and_export(argc, argv);
   const bool by_command = std::find(argv, argv + argc, std::string("--local")) != argv + argc;
   CLI::App app("Train a model under a plan, on one or many ranks",
                by_command ? "shardwright run" : "shardwright-executor");

@@ -23,7 +23,6 @@ SearchLimits limits_of_executor(const Scenario& scenario) {
   for (const std::string& pool : names_of_pools(scenario.cluster))
     limits.max_tp =
         std::max(limits.max_tp, sim::domain_size(*pool_cluster(scenario.cluster, pool)));
-  limits.max_tp = std::min(scenario.model.attention.kv_heads, limits.max_tp);
   limits.max_cp = 1;
   limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
   limits.partial_recompute = false;

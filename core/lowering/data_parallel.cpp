@@ -1,6 +1,8 @@
 // Data parallelism of a stage: FSDP's gathers and reductions, gradient buckets, the optimizer and
 // ZeRO's gathers.
 
+#include <algorithm>
+
 #include "core/lowering/stage_states.hpp"
 #include "core/lowering/stage_writer.hpp"
 #include "core/program/groups.hpp"
@@ -23,12 +25,16 @@ bool is_last_microbatch(const StageWriter& writer, const Slot& slot) {
   return writer.completed[chunk] + 1 == schedule.routes[route].microbatches.count;
 }
 
-// Appends the parts of the model whose parameters a part of a slot has.
+// Appends the parts of the model whose parameters a part of a slot has. A bucket that fills up
+// across microbatches gets a part from each of them, and lists it once.
 void append_ids(const StageWriter& writer, const Part& part, std::vector<PartId>& ids) {
+  const auto append = [&ids](PartId id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  };
   const bool embedding = part.part == &writer.in.blocks.embedding;
-  if (!embedding) ids.push_back(part.layer);
+  if (!embedding) append(part.layer);
   if (embedding || (part.layer == writer.in.model.layers && writer.copies_embedding))
-    ids.push_back(kEmbeddingPart);
+    append(kEmbeddingPart);
 }
 
 std::vector<PartId> all_parts(const StageWriter& writer) {
@@ -90,12 +96,17 @@ void reduce_sharded(StageWriter& writer, const Part& part, const Slot& slot) {
 }
 
 void flush_bucket(StageWriter& writer, const Slot& slot) {
-  for_each_reduction(writer.bucket, writer.in.plan, [&](const GradientReduction& reduction) {
-    reduce(writer, std::string(reduction.name()) + reduction.suffix(), reduction,
-           Phase::BackwardWeight, Payload::Gradients, writer.bucket_parts, slot);
-  });
-  writer.bucket = {};
+  for_each_reduction(
+      writer.bucket, writer.complete, writer.in.plan, [&](const GradientReduction& reduction) {
+        const bool over_replicas =
+            reduction.group == Group::ShardOuter || reduction.group == Group::ExpertShardOuter;
+        reduce(writer, std::string(reduction.name()) + reduction.suffix(), reduction,
+               Phase::BackwardWeight, Payload::Gradients,
+               over_replicas ? writer.complete_parts : writer.bucket_parts, slot);
+      });
+  writer.bucket = writer.complete = {};
   writer.bucket_parts.clear();
+  writer.complete_parts.clear();
 }
 
 // Gathers of so many bytes, issued after `on`; returns the last op if there is anything to gather.
@@ -171,10 +182,15 @@ void pull_parameters(StageWriter& writer) {
 void reduce_part(StageWriter& writer, const Part& part, const Slot& slot) {
   const LoweringInput& in = writer.in;
   if (writer.sharded) return reduce_sharded(writer, part, slot);
-  if (in.plan.zero_stage != 2 && !is_last_microbatch(writer, slot)) return;
-  writer.bucket.add(writer.parameters_of(part),
-                    reduced_gradient_bytes(in.stack, in.plan.precision).value());
-  append_ids(writer, part, writer.bucket_parts);
+  const bool completes = is_last_microbatch(writer, slot);
+  if (in.plan.zero_stage != 2 && !completes) return;
+  const auto add_to = [&](Bucket& bucket, std::vector<PartId>& parts) {
+    bucket.add(writer.parameters_of(part),
+               reduced_gradient_bytes(in.stack, in.plan.precision).value());
+    append_ids(writer, part, parts);
+  };
+  add_to(writer.bucket, writer.bucket_parts);
+  if (completes) add_to(writer.complete, writer.complete_parts);
   if (writer.bucket.holds(gradient_bucket_bytes(in.model, in.plan, in.stack)))
     flush_bucket(writer, slot);
 }

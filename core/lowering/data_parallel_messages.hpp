@@ -90,11 +90,14 @@ struct GradientReduction {
 };
 
 // Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO
-// gradients are scattered over the ranks that share states, and then summed over the replicas of
-// these ranks. Replicas that make local steps keep their gradients; with parameter servers they
-// push them.
+// gradients are scattered over the ranks that share states. What is `complete` of the bucket, since
+// no microbatch adds to it any more, is then summed over the replicas of these ranks: a sum after
+// each microbatch would send the shards again and again, and FSDP leaves it out (PyTorch,
+// set_requires_all_reduce). Replicas that make local steps keep their gradients; with parameter
+// servers they push them.
 template <class Visit>
-void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
+void for_each_reduction(const Bucket& bucket, const Bucket& complete, const Plan& plan,
+                        Visit visit) {
   const bool local = plan.replicas.local();
   if (plan.zero_stage == 0) {
     if (local) return;
@@ -105,12 +108,18 @@ void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
   }
   visit(GradientReduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
   if (!local)
-    visit(GradientReduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan),
-                            false});
+    visit(GradientReduction{OpKind::AllReduce, Group::ShardOuter,
+                            complete.dense / dense_shards(plan), false});
   visit(GradientReduction{OpKind::ReduceScatter, Group::ExpertShardInner, bucket.expert, true});
   if (!local)
     visit(GradientReduction{OpKind::AllReduce, Group::ExpertShardOuter,
-                            bucket.expert / expert_shards(plan), true});
+                            complete.expert / expert_shards(plan), true});
+}
+
+// The collectives of a bucket that the last microbatch has completed.
+template <class Visit>
+void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
+  for_each_reduction(bucket, bucket, plan, visit);
 }
 
 // True if the plan's replicas add up compressed gradients in each step.

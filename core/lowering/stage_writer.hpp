@@ -55,9 +55,9 @@ struct StageWriter {
   // All parameters that the stage holds.
   PartParameters parameters;
 
-  // Gradients that wait for their reduction.
-  Bucket bucket;
-  std::vector<PartId> bucket_parts;
+  // Gradients that wait for their reduction, and those of them to which no microbatch adds.
+  Bucket bucket, complete;
+  std::vector<PartId> bucket_parts, complete_parts;
   // The number of microbatches whose gradients are complete, by chunk.
   std::vector<std::int64_t> completed;
   // The last op of each gather at the start of the step, by chunk and part.

@@ -145,18 +145,9 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                 "/plan/cp", fmt::format("tp {} x cp {}", plan.tp, plan.cp),
                 fmt::format("a divisor of the {} key/value heads, which ulysses shares out",
                             model.attention.kv_heads));
-  needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
-                "at most the key/value heads");
   needs.require(!shards_parameters(model, plan) || !model.tied_embeddings, "/plan/zero_stage",
                 std::to_string(plan.zero_stage),
                 "at most 2: the head applies the embedding, of which FSDP gathers one copy");
-  // A bucket has a part once for each microbatch, so the sum over the replicas of shards would be
-  // taken as often, of gradients that are summed already.
-  const bool sums_again =
-      plan.zero_stage == 2 && plan.microbatches() > 1 &&
-      (group_size(Group::ShardOuter, plan) > 1 || group_size(Group::ExpertShardOuter, plan) > 1);
-  needs.require(!sums_again, "/plan/shard_group", std::to_string(plan.shard_group),
-                "0, or another zero_stage than 2, or one microbatch");
   // It keeps the projection of queries and keys, which the encoding of positions changes in place.
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");

@@ -151,6 +151,13 @@ std::filesystem::path CheckpointFolder::unfinished(std::int64_t steps) const {
   return path(steps).string() + kUnfinished;
 }
 
+bool CheckpointFolder::has_unfinished() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error))
+    if (entry.path().extension() == kUnfinished) return true;
+  return false;
+}
+
 std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
   std::filesystem::path folder = unfinished(steps);
   std::error_code error;

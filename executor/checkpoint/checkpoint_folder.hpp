@@ -52,6 +52,8 @@ class CheckpointFolder {
   // Makes an empty folder for the checkpoint of this step. Throws RuntimeFailure.
   std::filesystem::path begin(std::int64_t steps) const;
   std::filesystem::path unfinished(std::int64_t steps) const;
+  // True if there is a checkpoint whose writing has not ended.
+  bool has_unfinished() const;
   // Adds state and checksums and turns the folder into a complete checkpoint. Throws
   // RuntimeFailure.
   void finish(const RunState& state);

@@ -85,15 +85,12 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
   create_safetensors(folder / kOptimizerFile, moments);
 }
 
-void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
-                     std::vector<ParameterPiece>& pieces) {
+void copy_parameters(const ParameterStore& parameters, std::vector<ParameterPiece>& pieces) {
   std::size_t used = 0;
   parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     const ParameterUnit& of = parameters.layout().units[unit];
     // Of the ranks that update the same, the first one writes it.
-    if (parameters.shard_of(unit).replica != 0 || of.is_copy ||
-        (slice.replicated && place[Axis::Tensor] != 0))
-      return;
+    if (parameters.shard_of(unit).replica != 0 || of.is_copy || slice.holder != 0) return;
     if (used == pieces.size()) pieces.emplace_back();
     ParameterPiece& piece = pieces[used++];
     piece.slice = slice;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/program/rank_grid.hpp"
 #include "core/spec/model_spec.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/runtime/parameter_store.hpp"
@@ -27,8 +26,7 @@ struct ParameterPiece {
 
 // Copies the parameters of which this rank is the first or only holder. `pieces` is empty or an
 // earlier copy of the same parameters, whose memory is used again.
-void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
-                     std::vector<ParameterPiece>& pieces);
+void copy_parameters(const ParameterStore& parameters, std::vector<ParameterPiece>& pieces);
 
 // Throws RuntimeFailure.
 void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,

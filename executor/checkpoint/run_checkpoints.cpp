@@ -45,7 +45,7 @@ void RunCheckpoints::run_on_all(const std::function<void()>& work) {
 void RunCheckpoints::save(const RunState& state) {
   const auto start = std::chrono::steady_clock::now();
   finish();
-  copy_parameters(trainer_.parameters(), trainer_.place(), copy_);
+  copy_parameters(trainer_.parameters(), copy_);
   deadline_ = std::chrono::steady_clock::now() + options_.write_limit;
   thread_ = std::jthread([this, state](const std::stop_token& stop) {
     try {

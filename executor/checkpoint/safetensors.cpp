@@ -37,13 +37,21 @@ class Descriptor {
   int value_;
 };
 
-// Returns the length and the header, which is padded with spaces as the format allows.
-std::string header_of(const std::vector<StoredTensor>& tensors, std::size_t& data_bytes) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+// Returns 0 for a format that the executor does not read.
+std::size_t element_bytes(const std::string& format) {
+  if (format == "F32") return 4;
+  return format == "BF16" || format == "F16" ? 2 : 0;
+}
+
+// Returns the length and the header, which is padded with spaces as the format allows. transformers
+// loads files alone that say whose tensors they hold.
+std::string header_of(const std::vector<StoredTensor>& tensors, const std::string& format,
+                      std::size_t& data_bytes) {
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
   data_bytes = 0;
   for (const StoredTensor& tensor : tensors) {
-    const std::size_t bytes = static_cast<std::size_t>(tensor.elements()) * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"},
+    const std::size_t bytes = static_cast<std::size_t>(tensor.elements()) * element_bytes(format);
+    header[tensor.name] = {{"dtype", format},
                            {"shape", tensor.shape},
                            {"data_offsets", {data_bytes, data_bytes + bytes}}};
     data_bytes += bytes;
@@ -54,12 +62,6 @@ std::string header_of(const std::vector<StoredTensor>& tensors, std::size_t& dat
   const std::uint64_t size = text.size();
   std::memcpy(length.data(), &size, kLengthBytes);
   return length + text;
-}
-
-// Returns 0 for a format that the executor does not read.
-std::size_t element_bytes(const std::string& format) {
-  if (format == "F32") return 4;
-  return format == "BF16" || format == "F16" ? 2 : 0;
 }
 
 bool has_the_bytes_of(const SafetensorsFile::View& view) {
@@ -113,10 +115,10 @@ std::int64_t StoredTensor::elements() const {
   return product;
 }
 
-void create_safetensors(const std::filesystem::path& file,
-                        const std::vector<StoredTensor>& tensors) {
+void create_safetensors(const std::filesystem::path& file, const std::vector<StoredTensor>& tensors,
+                        const std::string& format) {
   std::size_t data_bytes = 0;
-  const std::string header = header_of(tensors, data_bytes);
+  const std::string header = header_of(tensors, format, data_bytes);
   const Descriptor descriptor(file, O_RDWR | O_CREAT | O_TRUNC);
   // Reserving the space reports a full disk here; writing to a mapped page would crash.
   const int reserved =
@@ -206,15 +208,19 @@ const SafetensorsFile::View* SafetensorsFile::find(const std::string& name) cons
 }
 
 std::span<float> SafetensorsFile::tensor(const std::string& name, std::int64_t elements) {
+  const std::span<std::byte> bytes = bytes_of(name);
+  if (find(name)->format != "F32") refuse("\"" + name + "\" is not fp32");
+  const auto count = static_cast<std::size_t>(elements);
+  if (bytes.size() != count * sizeof(float)) refuse("\"" + name + "\" has another size");
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) != 0)
+    refuse("\"" + name + "\" is not aligned");
+  return {reinterpret_cast<float*>(bytes.data()), count};
+}
+
+std::span<std::byte> SafetensorsFile::bytes_of(const std::string& name) {
   const View* found = find(name);
   if (found == nullptr) refuse("the file has no tensor \"" + name + "\"");
-  if (found->format != "F32") refuse("\"" + name + "\" is not fp32");
-  const auto count = static_cast<std::size_t>(elements);
-  if (found->bytes.size() != count * sizeof(float)) refuse("\"" + name + "\" has another size");
-  std::byte* first = data_ + (found->bytes.data() - data_);
-  if (reinterpret_cast<std::uintptr_t>(first) % alignof(float) != 0)
-    refuse("\"" + name + "\" is not aligned");
-  return {reinterpret_cast<float*>(first), count};
+  return {data_ + (found->bytes.data() - data_), found->bytes.size()};
 }
 
 void SafetensorsFile::sync() {

@@ -1,5 +1,5 @@
 // Files of named tensors in the safetensors format (huggingface.co/docs/safetensors): eight bytes
-// with the length of a JSON header, the header, then the tensors' bytes. What is written is fp32.
+// with the length of a JSON header, the header, then the tensors' bytes.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,10 @@ struct StoredTensor {
   std::int64_t elements() const;
 };
 
-// Creates a file with these tensors, all zero, and reserves its space. Throws RuntimeFailure.
-void create_safetensors(const std::filesystem::path& file,
-                        const std::vector<StoredTensor>& tensors);
+// Creates a file with these tensors, all zero, in the format "F32" or "BF16", and reserves its
+// space. Throws RuntimeFailure.
+void create_safetensors(const std::filesystem::path& file, const std::vector<StoredTensor>& tensors,
+                        const std::string& format = "F32");
 
 // A file whose tensors are read or written in place. Several processes may write different elements
 // at the same time.
@@ -55,6 +56,9 @@ class SafetensorsFile {
   // Returns a tensor for writing. Throws RuntimeFailure unless it exists and has this many elements
   // in fp32.
   std::span<float> tensor(const std::string& name, std::int64_t elements);
+  // Returns the bytes of a tensor in any format for writing. Throws RuntimeFailure unless it
+  // exists.
+  std::span<std::byte> bytes_of(const std::string& name);
   std::span<const std::byte> content() const { return {data_, bytes_}; }
   // Flushes the changes to the disk. Throws RuntimeFailure.
   void sync();

@@ -19,8 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kIndexFile = "model.safetensors.index.json";
-
 // Returns the members of the spec without the model's names, its source and what a plan chooses.
 json architecture_of(const ModelSpec& model) {
   json document = to_json(model);

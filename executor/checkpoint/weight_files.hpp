@@ -14,6 +14,9 @@
 
 namespace shardwright::executor {
 
+// The file that says which files hold the tensors of a model with several.
+inline constexpr const char* kIndexFile = "model.safetensors.index.json";
+
 // Returns a checksum of the architecture: equal for models that compute the same from the same
 // parameters.
 std::string architecture_checksum(const ModelSpec& model);

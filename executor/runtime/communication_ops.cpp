@@ -173,10 +173,11 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator* group) {
   }
 }
 
-// In the models that the executor trains, these are norms, routers and the gates of shared experts,
-// whose gradients are scattered over the units and travel in one buffer. (Each rank has the
-// complete gradients of the biases of row-split layers.) With ZeRO-1 and ZeRO-2, the buffer also
-// carries parts that this rank does not update.
+// In the models that the executor trains, these are norms, routers, the gates of shared experts,
+// and projections of keys and values of which several ranks hold the same heads. Their gradients
+// are scattered over the units and travel in one buffer. (Each rank has the complete gradients of
+// the biases of row-split layers.) With ZeRO-1 and ZeRO-2, the buffer also carries parts that this
+// rank does not update.
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group,
                                         const StepState& state) {
   const Element element = kernels_.state_element();
@@ -200,6 +201,7 @@ void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& grou
                          buffer + split_norm_elements_ * bytes_of(element), state.own_squares,
                          bound.queue);
   }
+  kernels_.zero(buffer, 2 * split_norm_elements_ * bytes_of(element), bound.queue);
 }
 
 void OpRunner::add_tied_gradient(const BoundOp& bound, Communicator& group) {

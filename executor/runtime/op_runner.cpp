@@ -54,6 +54,7 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       split_norms_, [this](const ParameterSlice& slice) { return is_split(slice); },
       [&](std::size_t unit) { return parameters.held(unit); });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
+  kernels.zero(norm_buffer_.get(), 2 * split_norm_elements_ * state, nullptr);
 }
 
 std::size_t OpRunner::place_norms(
@@ -64,15 +65,18 @@ std::size_t OpRunner::place_norms(
     if (!counts(slice)) return;
     const ElementRange range =
         overlap(part_of_unit(unit), {slice.offset, slice.offset + slice.elements()});
-    norms.push_back({unit, range.begin, range.size(), elements});
-    elements += range.size();
+    // A buffer has room for the parts of all ranks.
+    const auto parts = static_cast<std::size_t>(program_.plan.tp / slice.holders);
+    const auto part = static_cast<std::size_t>(place_[Axis::Tensor] / slice.holders);
+    norms.push_back({unit, range.begin, range.size(), elements + part * range.size()});
+    elements += parts * range.size();
   });
   return elements;
 }
 
 bool OpRunner::is_split(const ParameterSlice& slice) const {
   if (program_.plan.tp == 1) return false;
-  return program_.plan.sequence_parallel ? slice.sees_own_tokens() : slice.sees_own_heads();
+  return slice.sees_own_heads() || (program_.plan.sequence_parallel && slice.sees_own_tokens());
 }
 
 void* OpRunner::norm_sum(const NormGradient& norm) const {

@@ -113,9 +113,9 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
-  // The gradient of a norm's weight or bias (or of another parameter that sees the rank's own
-  // tokens alone), as far as the rank holds it: its place in a unit and in the buffer that carries
-  // them all.
+  // The gradient of a norm's weight or bias (or of another parameter of which the rank has one
+  // addend), as far as the rank holds it: its place in a unit and in the buffer that carries them
+  // all.
   struct NormGradient {
     std::size_t unit = 0, offset = 0, elements = 0, in_buffer = 0;
   };
@@ -275,15 +275,16 @@ class OpRunner {
   std::set<TensorId> expert_results_, sent_rows_, received_rows_;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
-  // Norms and routers for which `is_split` holds, and their elements.
+  // Parameters for which `is_split` holds, and the elements that all ranks have of them.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
   // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums
   // until the next reduction of their part.
   std::vector<NormGradient> unsharded_norms_;
   std::shared_ptr<void> norm_sums_;
-  // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
-  // norms, then their values before the data-parallel reduction.
+  // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of
+  // `split_norms_`, then their values before the data-parallel reduction; it is zero where other
+  // ranks write theirs.
   // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output,
   // `head_buffer_` the rows that Ulysses sends, and behind them those that it receives,
   // `ring_buffer_` the keys and values that a ring sends first.

@@ -18,6 +18,13 @@ bool is_of_experts(const std::string& name) {
   return name.find("moe.experts.") != std::string::npos;
 }
 
+// The parts into which tensor-parallel ranks split a parameter. Consecutive ranks hold the same key
+// and value heads if there are more ranks, as their queries do.
+std::int64_t tensor_parts(const ParameterTensor& tensor, const Plan& plan) {
+  if (tensor.shard == ShardKind::Replicated) return 1;
+  return tensor.most_shards > 0 ? std::min(tensor.most_shards, plan.tp) : plan.tp;
+}
+
 ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const LayoutPlace& place) {
   ParameterSlice slice;
   slice.name = tensor.name;
@@ -25,11 +32,15 @@ ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const L
   slice.replicated = tensor.shard == ShardKind::Replicated;
   slice.rows = slice.held_rows = tensor.shape.front();
   slice.columns = slice.whole_columns();
+  const std::int64_t parts = tensor_parts(tensor, plan);
+  slice.holders = plan.tp / parts;
+  slice.holder = place.tensor_rank % slice.holders;
   switch (tensor.shard) {
     case ShardKind::Column:
     case ShardKind::Vocabulary: {
-      slice.held_rows = divide_up(tensor.shape.front(), plan.tp);
-      slice.first_row = std::min(place.tensor_rank * slice.held_rows, tensor.shape.front());
+      slice.held_rows = divide_up(tensor.shape.front(), parts);
+      slice.first_row =
+          std::min(place.tensor_rank / slice.holders * slice.held_rows, tensor.shape.front());
       slice.rows = std::min(slice.held_rows, tensor.shape.front() - slice.first_row);
       break;
     }
@@ -175,7 +186,8 @@ bool ParameterSlice::sees_own_tokens() const {
 }
 
 bool ParameterSlice::sees_own_heads() const {
-  return name.ends_with("attention.q_norm.weight") || name.ends_with("attention.k_norm.weight");
+  return (!replicated && holders > 1) || name.ends_with("attention.q_norm.weight") ||
+         name.ends_with("attention.k_norm.weight");
 }
 
 const ParameterSpan& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {

@@ -31,6 +31,9 @@ struct ParameterSlice {
   std::size_t offset = 0;
   // Every tensor-parallel rank holds the same.
   bool replicated = false;
+  // The tensor-parallel ranks that hold the same rows, and this rank's number among them: all
+  // ranks of a replicated parameter, some of key/value heads where there are fewer of these.
+  std::int64_t holders = 1, holder = 0;
 
   std::size_t elements() const { return static_cast<std::size_t>(held_rows * columns); }
   std::int64_t whole_columns() const;
@@ -38,7 +41,7 @@ struct ParameterSlice {
   bool is_norm() const { return name.find("norm.") != std::string::npos; }
   // With sequence parallelism, a rank applies it to its own part of the tokens alone.
   bool sees_own_tokens() const;
-  // A rank applies it to its own heads alone.
+  // A rank applies it to its own heads alone, and others apply the same.
   bool sees_own_heads() const;
 };
 

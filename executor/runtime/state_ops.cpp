@@ -5,7 +5,7 @@ namespace shardwright::executor {
 
 // Each parameter counts once, though several tensor-parallel ranks or stages may hold it.
 bool OpRunner::counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const {
-  return !unit.is_copy && !(slice.replicated && place_[Axis::Tensor] != 0);
+  return !unit.is_copy && slice.holder == 0;
 }
 
 void OpRunner::for_each_updated(

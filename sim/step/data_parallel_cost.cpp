@@ -50,10 +50,12 @@ double reduction_seconds(const PlanContext& in, const GradientReduction& each,
   return exchange_seconds(in, ops, each.group, Phase::BackwardWeight, messages);
 }
 
-BucketCost bucket_cost(const PlanContext& in, const Bucket& bucket, MessageTimes& messages) {
+// What is `complete` of a bucket is added up over replicas.
+BucketCost bucket_cost(const PlanContext& in, const Bucket& bucket, const Bucket& complete,
+                       MessageTimes& messages) {
   BucketCost cost;
   std::array<double, 2> replicas{};
-  for_each_reduction(bucket, in.plan, [&](const GradientReduction& each) {
+  for_each_reduction(bucket, complete, in.plan, [&](const GradientReduction& each) {
     const double time = reduction_seconds(in, each, messages);
     if (each.kind == OpKind::ReduceScatter) {
       cost.scatter += time;
@@ -114,8 +116,8 @@ PartParameters chunk_parameters(const PlanContext& in, const ChunkCosts& chunks,
 // The reductions of the last microbatch, which fills the buckets chunk by chunk, in each from the
 // last part to the first.
 struct LastMicrobatch {
-  // The time of all buckets.
-  double reduce = 0.0, scattered = 0.0;
+  // The time of all buckets, of FSDP's scatters among them, and of the sums over replicas.
+  double reduce = 0.0, scattered = 0.0, replicas = 0.0;
   // The times of the first bucket and of the last one.
   double first_scatter = 0.0, scatter = 0.0;
   // The time of the last bucket.
@@ -155,11 +157,12 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
       bucket.add(part.parameters, size);
       if (copies && &part == head) bucket.add(in.layers.embedding.parameters, size);
       if (!bucket.holds(full)) continue;
-      if (bucket != known) cost = bucket_cost(in, bucket, messages);
+      if (bucket != known) cost = bucket_cost(in, bucket, bucket, messages);
       known = std::exchange(bucket, {});
       last.last_reduce = cost.whole;
       last.scatter = in.sharded ? cost.scatter : 0.0;
       last.reduce += last.last_reduce;
+      last.replicas += cost.whole - cost.scatter;
       if (last.scattered == 0.0) last.first_scatter = last.scatter;
       last.scattered += last.scatter;
       stream.add(elapsed, last.scatter, last.last_reduce - last.scatter);
@@ -167,8 +170,10 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
     }
   }
   if (bucket.dense + bucket.expert > 0.0) {
-    last.last_reduce = bucket_cost(in, bucket, messages).whole;
+    cost = bucket_cost(in, bucket, bucket, messages);
+    last.last_reduce = cost.whole;
     last.reduce += last.last_reduce;
+    last.replicas += cost.whole - cost.scatter;
     stream.add(elapsed, 0.0, last.last_reduce);
     likely.add(0.0, 0.0, last.last_reduce);
   }
@@ -177,17 +182,20 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
   return last;
 }
 
-// ZeRO-2 reduces the gradients of each microbatch.
+// ZeRO-2 scatters the gradients of each microbatch, and adds up those of the step over replicas,
+// which takes `replicas` seconds.
 void reduce_each_microbatch(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
-                            double rounds, MessageTimes& messages, DataParallelCost& cost) {
+                            double rounds, double replicas, MessageTimes& messages,
+                            DataParallelCost& cost) {
   const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
   const bool beside =
       gradient_bucket_bytes(in.model, in.plan, in.stack) < std::numeric_limits<double>::infinity();
   // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
   const PartParameters all = chunk_parameters(in, chunks, stage);
   cost.step_reduce =
-      bucket_cost(in, {all.dense * size * rounds, all.expert * size * rounds}, messages).whole;
-  cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
+      bucket_cost(in, bucket_of(all, size * rounds), bucket_of(all, size), messages).whole;
+  const double scatter = cost.reduce - replicas;
+  cost.likely_reduce = beside ? scatter * rounds + replicas : cost.step_reduce;
   if (!beside) {
     cost.likely_tail = cost.last_reduce = cost.step_reduce;
     return;
@@ -195,7 +203,8 @@ void reduce_each_microbatch(const PlanContext& in, const ChunkCosts& chunks, std
   const StageProfile& profile = in.layout.stage(stage);
   const auto trailing =
       std::accumulate(profile.trailing_weights.begin(), profile.trailing_weights.end(), 0.0);
-  cost.trailing_reduce = cost.reduce * trailing / static_cast<double>(profile.position.size());
+  const double trailing_rounds = trailing / static_cast<double>(profile.position.size());
+  cost.trailing_reduce = scatter * trailing_rounds + replicas * std::min(trailing_rounds, 1.0);
 }
 
 void gather_parameters(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
@@ -276,7 +285,8 @@ DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chu
     cost.last_reduce -= last.scatter;
     cost.likely_tail = std::max(0.0, cost.likely_tail - last.scatter);
   }
-  if (in.plan.zero_stage == 2) reduce_each_microbatch(in, chunks, stage, rounds, messages, cost);
+  if (in.plan.zero_stage == 2)
+    reduce_each_microbatch(in, chunks, stage, rounds, last.replicas, messages, cost);
   return cost;
 }
 

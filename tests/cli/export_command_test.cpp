@@ -49,6 +49,26 @@ TEST_F(ExportCommand, WritesFilesAndOverwritesOnlyIfForced) {
   EXPECT_EQ(run_command(line + " --force").exit_code, 0);
 }
 
+TEST_F(ExportCommand, TakesAPlanOrARun) {
+  const std::string plan = plan_with("");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "PLAN: found missing; expected a plan file, or --weights with a run"},
+      {plan, "--format: found missing"},
+      {"--weights run", "--out: found missing; expected a folder for the model"},
+      {plan + " --weights run --out model", "PLAN: found given"},
+      {"--weights run --out model --format megatron", "--format: found given"},
+      {plan + " --format megatron --dtype fp32", "--dtype: found given; expected --weights"},
+      {plan + " --format megatron --shard-bytes 9", "--shard-bytes: found given"},
+      {"--weights " + folder_.file("no-run") + " --out " + folder_.file("model"),
+       "no-run, which has no plan.json"},
+      {"--weights run --out model --shard-bytes 0", "--shard-bytes: found 0; expected"}};
+  for (const auto& [line, problem] : cases) {
+    const CommandResult result = run_command("export " + line);
+    EXPECT_EQ(result.exit_code, 2) << line;
+    EXPECT_THAT(result.errors, HasSubstr(problem)) << line;
+  }
+}
+
 // Bash reads one word for each flag and each value from the file.
 TEST_F(ExportCommand, BashReadsTheArguments) {
   const std::string plan = plan_with("--pp 2 --set stage_layers=[15,17]");

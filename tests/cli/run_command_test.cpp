@@ -271,6 +271,36 @@ TEST(RunCommand, RefusesWeightsOfAnotherModel) {
                  {"--init-from"});
 }
 
+// A run that begins with exported weights has the first loss of one that begins with the
+// checkpoint: exactly in fp32, and within their rounding in bf16.
+TEST(ExportWeights, AreThoseOfTheCheckpoint) {
+  const ScratchFolder folder;
+  const std::string plan = plan_file(folder, "fp32"), text = text_file(folder);
+  const auto first_loss_of = [&](const std::string& options, const std::string& out) {
+    const CommandResult result = run_command("run " + plan + " --data " + text +
+                                             " --steps 3 --out " + folder.file(out) + options);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    std::ifstream metrics(folder.file(out) + "/metrics.jsonl");
+    std::string read;
+    std::getline(metrics, read);
+    return nlohmann::json::parse(read).at("loss").get<double>();
+  };
+  first_loss_of(" --lr 0.001 --warmup-steps 0 --stop-after 1", "first");
+  const std::string weights = "export --weights " + folder.file("first") + " --out ";
+  const CommandResult exported = run_command(weights + folder.file("fp32") + " --dtype fp32");
+  EXPECT_EQ(exported.exit_code, 0) << exported.errors;
+  EXPECT_THAT(exported.errors, HasSubstr("the weights of tiny-llama after step 1: "));
+  EXPECT_EQ(run_command(weights + folder.file("bf16")).exit_code, 0);
+  const std::string checkpoint = folder.file("first") + "/checkpoints/step-00000001";
+  const double expected = first_loss_of(" --init-from " + checkpoint, "expected");
+  EXPECT_EQ(first_loss_of(" --init-from " + folder.file("fp32"), "exact"), expected);
+  const double rounded = first_loss_of(" --init-from " + folder.file("bf16"), "rounded");
+  EXPECT_NE(rounded, expected);
+  EXPECT_NEAR(rounded / expected, 1.0, 1e-3);
+  EXPECT_EQ(run_command(weights + folder.file("bf16")).exit_code, 2);
+  EXPECT_EQ(run_command(weights + folder.file("bf16") + " --force").exit_code, 0);
+}
+
 TEST(RunCommand, ExplainsTheExecutorsOptions) {
   const CommandResult help = run_command("run --help");
   EXPECT_EQ(help.exit_code, 0);

@@ -38,7 +38,7 @@ TEST(Replan, FindsAPlanOfTheSameStepsForAnyNumberOfRanks) {
     EXPECT_EQ(found->scenario.model, before.model);
     EXPECT_LE(plan.zero_stage, 1);
     EXPECT_EQ(plan.cp, 1);
-    EXPECT_LE(plan.tp, before.model.attention.kv_heads);
+    EXPECT_LE(plan.tp, before.model.attention.heads);
     EXPECT_EQ(plan.recompute_layers, 0);
     // Readable as a plan file, so it keeps the rules.
     EXPECT_EQ(read_scenario(to_json(found->scenario), "replanned"), found->scenario);

@@ -186,18 +186,23 @@ TEST_P(VolumeOfRanks, ZeroThree) {
               kMicrobatches * others(n()) * kElement * gathered_and_reduced + norm, 1.0);
 }
 
-// Hybrid sharding: the same inside, and one all-reduce of the shards outside.
+// Hybrid sharding: the same inside, and one all-reduce of the shards outside, however many
+// microbatches are reduced inside.
 TEST_P(VolumeOfRanks, HybridShard) {
-  LoweringCase made = with_replicas(dense_model(), 2 * GetParam());
-  made.stack.gradients.fp32_reduction = false;
-  made.plan.zero_stage = 3;
-  made.plan.shard_group = GetParam();
-  LoweringCase inner = with_replicas(dense_model(), GetParam());
-  inner.stack = made.stack;
-  inner.plan.zero_stage = 3;
-  EXPECT_NEAR(sent(made, Group::ShardInner), sent(inner, Group::ShardInner), 1.0);
-  EXPECT_NEAR(sent(made, Group::ShardOuter),
-              2.0 * others(2.0) * kElement * parameters_of(made) / n(), 1.0);
+  for (const int zero_stage : {1, 2, 3}) {
+    for (const bool overlaps : {true, false}) {
+      LoweringCase one = dense_model();
+      one.stack.gradients.fp32_reduction = false;
+      one.plan.zero_stage = zero_stage;
+      one.plan.overlap.grad_reduce = overlaps;
+      const LoweringCase inner = with_replicas(one, GetParam());
+      LoweringCase made = with_replicas(one, 2 * GetParam());
+      made.plan.shard_group = GetParam();
+      EXPECT_NEAR(sent(made, Group::ShardInner), sent(inner, Group::ShardInner), 1.0);
+      EXPECT_NEAR(sent(made, Group::ShardOuter),
+                  2.0 * others(2.0) * kElement * parameters_of(made) / n(), 1.0);
+    }
+  }
 }
 
 // Megatron Core (finalize_model_grads.py): norms of heads see those of one tensor-parallel rank,

@@ -138,8 +138,9 @@ TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
   for (const ModelSpec& model : {small_gpt2(), small_llama(), small_qwen3()}) {
     const auto folder = scratch_path("other-plan");
     const std::vector<double> losses = run_and_save(model, plan_of(2, 1, 2, 1), folder);
-    for (const Plan& plan :
-         {plan_of(), plan_of(1, 2, 1, 0), plan_of(4, 1, 1, 1), plan_of(1, 2, 2, 1)}) {
+    // The last one has more ranks than the Llamas have heads of keys and values.
+    for (const Plan& plan : {plan_of(), plan_of(1, 2, 1, 0), plan_of(4, 1, 1, 1),
+                             plan_of(1, 2, 2, 1), plan_of(1, 4, 1, 0)}) {
       const Resumed resumed = resume(model, plan, folder);
       ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
       for (std::size_t i = 0; i < resumed.losses.size(); ++i)

@@ -311,7 +311,7 @@ std::vector<OpCase> library_cases() {
                      }});
   }
   for (const std::int64_t dim : {8, 64, 128}) {
-    for (const std::int64_t kv_heads : {4, 2}) {
+    for (const std::int64_t kv_heads : {4, 2, 1}) {
       for (const std::int64_t tokens : {32, 192}) {
         cases.push_back(
             {fmt::format("attention_{}_{}_{}", dim, kv_heads, tokens), true, [=](OpBench& bench) {

@@ -181,7 +181,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 2; }},
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 3; }},
     {"/shard_group", kNoMatter, [](P& p) { p.dp = 4, p.zero_stage = 1, p.shard_group = 2; }},
-    {"/shard_group", kRefused, [](P& p) { p.dp = 4, p.zero_stage = p.shard_group = 2; }},
+    {"/shard_group", kNoMatter, [](P& p) { p.dp = 4, p.zero_stage = p.shard_group = 2; }},
     {"/micro_batch", kNoMatter, [](P& p) { p.micro_batch = 4; }},
     {"/global_batch", kChanges, [](P& p) { p.global_batch = 4; }},
     {"/seq_len", kChanges, [](P& p) { p.seq_len = 16; }},

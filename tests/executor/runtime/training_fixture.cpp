@@ -6,6 +6,8 @@
 #include <future>
 
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/parameter_files.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/parameter_server.hpp"
@@ -74,6 +76,14 @@ ModelSpec small_qwen3() {
   model.name = "small-qwen3";
   model.attention.head_dim = 12;
   model.attention.qk_norm = true;
+  return model;
+}
+
+ModelSpec small_qwen2() {
+  ModelSpec model = small_llama();
+  model.name = "small-qwen2";
+  model.attention.kv_heads = 1;
+  model.attention.qkv_bias = true;
   return model;
 }
 
@@ -164,6 +174,18 @@ std::vector<double> train(const ModelSpec& model, const Plan& plan, const Traini
   return losses;
 }
 
+double first_loss(const ModelSpec& model, const Plan& plan, const std::filesystem::path& from) {
+  double loss = 0.0;
+  const WeightFiles files(from);
+  files.check(model);
+  on_ranks(model, plan, {}, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    read_weights(files, model, trainer.parameters());
+    const double own = run_steps(trainer, loader, 0, 1).front();
+    if (trainer.rank() == 0) loss = own;
+  });
+  return loss;
+}
+
 void PrintTo(const PlanCase& plan, std::ostream* out) {
   *out << plan.name;
 }
@@ -214,6 +236,13 @@ const std::vector<PlanCase>& plan_cases() {
          p.stage_layers = {1, 1, 2, 0}, p.stage_pools = {"fast", "slow"};
        }},
       {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
+      {"dp4_zero2_hybrid_shards", small_llama,
+       [](Plan& p) { p.dp = 4, p.zero_stage = 2, p.shard_group = 2; }},
+      {"dp4_ep2_zero2_hybrid_shards_in_one_bucket", small_mixtral,
+       [](Plan& p) {
+         p.dp = 4, p.ep = 2, p.zero_stage = 2, p.shard_group = 1;
+         p.overlap.grad_reduce = false;
+       }},
       {"dp4_fsdp", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
       {"dp4_hybrid_shards", small_llama,
@@ -293,6 +322,26 @@ const std::vector<PlanCase>& plan_cases() {
          p.tp = p.micro_batch = 2, p.recompute = RecomputePolicy::Selective;
          p.recompute_modules = {RecomputeModule::LayerNorm, RecomputeModule::Mlp};
        }},
+      {"tp4_shares_2_kv_heads", small_llama, [](Plan& p) { p.tp = p.micro_batch = 4; }},
+      {"tp2_shares_a_kv_head_without_sp", small_qwen2,
+       [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
+      {"dp2_tp4_shares_a_kv_head_zero1", small_qwen2,
+       [](Plan& p) { p.dp = 2, p.tp = p.micro_batch = 4, p.zero_stage = 1; }},
+      {"pp2_tp4_shares_2_kv_heads_recompute", small_llama,
+       [](Plan& p) { p.pp = 2, p.tp = p.micro_batch = 4, p.recompute = RecomputePolicy::Full; }},
+      {"dp2_tp4_shares_2_head_norms_fsdp", small_qwen3,
+       [](Plan& p) { p.dp = 2, p.tp = p.micro_batch = 4, p.zero_stage = 3; }},
+      {"cp2_ring_tp4_shares_2_kv_heads", small_llama,
+       [](Plan& p) {
+         p.cp = 2, p.tp = p.micro_batch = 4, p.context_parallel = ContextParallelKind::Ring;
+       }},
+      {"cp2_tp2_shares_a_kv_head_zero2", small_qwen2,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 2;
+         p.context_parallel = ContextParallelKind::AllGather;
+       }},
+      {"tp4_ep2_shares_2_kv_heads", small_mixtral,
+       [](Plan& p) { p.tp = p.micro_batch = 4, p.ep = 2; }},
       {"dp2_zero1_experts", small_mixtral, [](Plan& p) { p.dp = 2, p.zero_stage = 1; }},
       {"ep2", small_mixtral, [](Plan& p) { p.dp = p.ep = 2; }},
       {"dp4_ep2_zero1", small_mixtral, [](Plan& p) { p.dp = 4, p.ep = 2, p.zero_stage = 1; }},

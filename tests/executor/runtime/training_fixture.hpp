@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -24,6 +25,8 @@ ModelSpec small_llama();
 ModelSpec small_gpt2();
 // Qwen3: the Llama with wider heads and norms of each head of queries and keys.
 ModelSpec small_qwen3();
+// Qwen2: the Llama with biases of queries, keys and values, and one head of keys and values.
+ModelSpec small_qwen2();
 // Mixtral: the Llama with two of four experts for each token, and two layers.
 ModelSpec small_mixtral();
 // Qwen2-MoE: the same with gated shared experts and shares that are not renormalised.
@@ -52,6 +55,9 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
 // Returns the losses of a run.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                           const StackSpec& stack = load_stack("shardwright"));
+
+// Returns the loss of the first step from the weights of a file or folder (WeightFiles).
+double first_loss(const ModelSpec& model, const Plan& plan, const std::filesystem::path& from);
 
 // Plans whose loss curves are compared with that of one rank: changes to `one_rank_plan`.
 struct PlanCase {

@@ -90,6 +90,8 @@ TEST(NoiseScale, IsThatOfDataParallelismUnderEveryPlan) {
       {"tp2_llama", small_llama, [](Plan& p) { p.tp = 2; }},
       {"tp2_without_sp", small_gpt2, [](Plan& p) { p.tp = 2, p.sequence_parallel = false; }},
       {"tp4_zero1", small_gpt2, [](Plan& p) { p.tp = 4, p.zero_stage = 1; }},
+      {"tp4_shares_2_kv_heads", small_llama, [](Plan& p) { p.tp = 4; }},
+      {"tp4_shares_a_kv_head_zero1", small_qwen2, [](Plan& p) { p.tp = 4, p.zero_stage = 1; }},
       {"pp2", small_llama, [](Plan& p) { p.pp = 2; }},
       {"tp2_pp2_zero1", small_llama, [](Plan& p) { p.tp = p.pp = 2, p.zero_stage = 1; }}};
   for (const PlanCase& each : cases) {
