@@ -138,23 +138,25 @@ planner::Constraints constraints_of(const std::string& text) {
   return constraints;
 }
 
-// Takes the constraint of a remedy out of the text, or puts its values in the place of those of the
-// same field. Returns false if the text has no such constraint.
+// Takes the constraint of a remedy out of the text, or adds it, in the place of one of the same
+// field. Returns false if the text has no such constraint, or forbids values of the field.
 bool take_constraint(const planner::Remedy& remedy, ScenarioChoice& choice) {
   using planner::RemedyField;
   const auto& wanted = std::get<planner::Constraint>(remedy.value);
   std::vector<std::string> kept;
-  bool found = false;
+  bool found = false, forbids = false;
   for (const Term& term : terms_of(choice.constraints)) {
     const auto constraint = planner::parse_constraint(term.text, "constraints");
     const bool is_it = term.forbids == (remedy.field == RemedyField::NotForbidden) &&
                        (remedy.field == RemedyField::Fixed ? constraint.field == wanted.field
                                                            : constraint == wanted);
     found = found || is_it;
+    forbids = forbids || (term.forbids && constraint.field == wanted.field);
     if (!is_it) kept.push_back((term.forbids ? "not " : "") + term.text);
   }
-  if (!found) return false;
-  if (remedy.field == RemedyField::Fixed) kept.push_back(planner::to_string(wanted));
+  const bool adds = remedy.field == RemedyField::Fixed;
+  if (adds ? forbids : !found) return false;
+  if (adds) kept.push_back(planner::to_string(wanted));
   choice.constraints = fmt::format("{}", fmt::join(kept, "; "));
   return true;
 }

@@ -193,6 +193,8 @@ TEST(ScenarioChoice, ARemedyDropsOnlyTheConstraintThatItNames) {
   EXPECT_EQ(with(RemedyField::NotFixed, "pp=4"), "not tp=2; not tp=8");
   EXPECT_EQ(with(RemedyField::Fixed, "pp=2"), "not tp=2; not tp=8; pp=2");
   EXPECT_EQ(with(RemedyField::Fixed, "tp=2"), "nothing");
+  EXPECT_EQ(with(RemedyField::Fixed, "offload_optimizer=host"),
+            "not tp=2; pp=4; not tp=8; offload_optimizer=host");
 }
 
 TEST(ScenarioDocument, UndoesEachWhatIfAndWhatWasEditedLaterByItself) {
