@@ -375,17 +375,19 @@ std::string knee_text(const Sweep& sweep, const ClusterSpec& cluster) {
   }
   const sim::StepResult& result = point.candidate->result;
   const std::string exposed = format_percent(result.time().exposed_total() / result.step);
+  // At the smallest value of a sweep the knee may lie below it.
+  const bool is_first = *sweep.knee == 0;
   if (sweep.axis == SweepAxis::GlobalBatch) {
     return fmt::format(
-        "Knee of tokens/s at {} sequences, the smallest batch with {} of the best throughput; "
+        "Knee of tokens/s at {} sequences{}, the smallest batch with {} of the best throughput; "
         "there the bubble takes {} % and exposed communication {} % of the step.",
-        at, whole_percent(kKneeThroughput), format_percent(result.time().bubble / result.step),
-        exposed);
+        at, is_first ? " or fewer" : "", whole_percent(kKneeThroughput),
+        format_percent(result.time().bubble / result.step), exposed);
   }
   return fmt::format(
-      "Knee of tokens/s at {} GB/s: twice as much brings less than {}; exposed communication "
+      "Knee of tokens/s at {} GB/s{}: twice as much brings less than {}; exposed communication "
       "takes {} % of the step there, kernels {} %.",
-      at, whole_percent(kLeastGainOfDoubling), exposed,
+      at, is_first ? " or less" : "", whole_percent(kLeastGainOfDoubling), exposed,
       format_percent(result.time().compute() / result.step));
 }
 
