@@ -13,6 +13,7 @@
 #include "gui/views/message_bar.hpp"
 #include "gui/views/sweep_view.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/opened_files.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
