@@ -349,7 +349,10 @@ std::string value_text(SweepAxis axis, double value) {
 std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster) {
   if (point.fits) return "";
   if (point.broken_rule) {
-    return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
+    std::string field = point.broken_rule->where;
+    if (field.starts_with('/')) field.erase(0, 1);
+    for (const char sign : {'/', '_'}) std::replace(field.begin(), field.end(), sign, ' ');
+    return fmt::format("breaks a rule of plans: {} is {}; expected {}", field,
                        point.broken_rule->found, to_string(point.broken_rule->expected));
   }
   if (!point.candidate) return "no plan fits";

@@ -68,6 +68,7 @@ void PickList::open(std::vector<Pick> picks) {
   const QSize around = parentWidget()->size();
   const int width = std::min(kWidth, around.width() - 20);
   setGeometry((around.width() - width) / 2, 60, width, std::min(kHeight, around.height() - 80));
+  if (window()->focusWidget() != line_) focus_before_ = window()->focusWidget();
   line_->clear();
   narrow({});
   show();
@@ -101,11 +102,17 @@ void PickList::narrow(const QString& text) {
 
 void PickList::run_current() {
   const QListWidgetItem* item = list_->currentItem();
-  hide();
+  close_list();
   if (item == nullptr) return;
   // The copy outlives the entries if the action opens the list again.
   const std::function<void()> run = picks_[item->data(Qt::UserRole).value<std::size_t>()].run;
   run();
+}
+
+// A line that is hidden with the focus would give it to the first field of the window.
+void PickList::close_list() {
+  if (line_->hasFocus() && focus_before_ != nullptr) focus_before_->setFocus();
+  hide();
 }
 
 bool PickList::eventFilter(QObject* watched, QEvent* event) {
@@ -120,7 +127,7 @@ bool PickList::eventFilter(QObject* watched, QEvent* event) {
   const int last = list_->count() - 1;
   switch (key->key()) {
     case Qt::Key_Escape:
-      hide();
+      close_list();
       return true;
     case Qt::Key_Return:
     case Qt::Key_Enter:

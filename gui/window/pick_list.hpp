@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QFrame>
+#include <QPointer>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -26,7 +27,8 @@ class PickList : public QFrame {
   // `id` is its object name; `hint` stands in the empty line.
   PickList(const QString& id, const QString& hint, QWidget* window);
 
-  // Opens the list over the window with an empty line that has the focus.
+  // Opens the list over the window with an empty line that has the focus. As the list closes, the
+  // focus goes back to where it was, whose view the chosen command is for.
   void open(std::vector<Pick> picks);
   // Replaces the entries of an open list and keeps the typed text.
   void replace(std::vector<Pick> picks);
@@ -37,8 +39,10 @@ class PickList : public QFrame {
  private:
   void narrow(const QString& text);
   void run_current();
+  void close_list();
 
   std::vector<Pick> picks_;
+  QPointer<QWidget> focus_before_;
   QLineEdit* line_;
   QListWidget* list_;
 };

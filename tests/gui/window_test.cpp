@@ -317,6 +317,21 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"| Step"_s));
 }
 
+// The command acts on the view that had the focus, and what is typed next goes there.
+TEST_F(WindowTest, ThePaletteReturnsTheFocus) {
+  show_plans();
+  for (const Qt::Key end : {Qt::Key_Escape, Qt::Key_Return}) {
+    window_.raise_view(u"why"_s);
+    const QWidget* before = window_.focusWidget();
+    QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+    auto& line = find<QLineEdit>("command_palette_line");
+    ASSERT_EQ(window_.focusWidget(), &line);
+    QTest::keyClicks(&line, u"copy mark"_s);
+    QTest::keyClick(&line, end);
+    EXPECT_EQ(window_.focusWidget(), before);
+  }
+}
+
 // A command that contains the typed word comes before commands that contain only its letters.
 TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
   show_plans();
