@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <QKeyEvent>
 #include <QLabel>
+#include <QScopedValueRollback>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QVBoxLayout>
@@ -144,7 +145,10 @@ bool ShortcutOverlay::event(QEvent* event) {
 
 void ShortcutOverlay::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Escape) return hide();
+  // The scroll bar gives a key that it has no use for back to the widgets around it.
+  if (is_scrolling_) return event->ignore();
   // Arrows and pages scroll a page that is higher than the window.
+  const QScopedValueRollback scrolling(is_scrolling_, true);
   QCoreApplication::sendEvent(scroll_->verticalScrollBar(), event);
 }
 

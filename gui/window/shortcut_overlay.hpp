@@ -30,6 +30,7 @@ class ShortcutOverlay : public QFrame {
   QLabel* label_;
   // Scrolls if the window is smaller than the page.
   QScrollArea* scroll_;
+  bool is_scrolling_ = false;
 };
 
 }  // namespace shardwright::gui

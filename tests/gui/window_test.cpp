@@ -383,6 +383,11 @@ TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
   EXPECT_GT(bar->value(), 0);
   QTest::keyClick(&overlay, Qt::Key_End);
   EXPECT_EQ(bar->value(), bar->maximum());
+  // A key that scrolls nothing does nothing.
+  for (const Qt::Key key : {Qt::Key_W, Qt::Key_Return, Qt::Key_F7}) {
+    QTest::keyClick(&overlay, key);
+    EXPECT_EQ(bar->value(), bar->maximum());
+  }
   QTest::keyClick(&overlay, Qt::Key_Escape);
   EXPECT_FALSE(overlay.isVisible());
 }
