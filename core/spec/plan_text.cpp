@@ -24,7 +24,7 @@ std::string layers_text(const std::vector<std::int64_t>& counts) {
 std::string layer_split_text(const Plan& plan) {
   if (plan.pp == 1) return "";
   if (!plan.stage_layers.empty()) return layers_text(plan.stage_layers);
-  if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "embedding and head as layers";
+  if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "ends as layers";
   if (plan.embedding_counts_as_layer) return "embedding as layer";
   return plan.head_counts_as_layer ? "head as layer" : "";
 }

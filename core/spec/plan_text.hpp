@@ -13,8 +13,8 @@ namespace shardwright {
 std::string layers_text(const std::vector<std::int64_t>& counts);
 
 // The split of the layers over the chunks where it is not the plain even one: the layers of each as
-// above, or "embedding and head as layers" where both count as layers ("head as layer", "embedding
-// as layer" where one does); else, and without a pipeline, empty.
+// above, or "ends as layers" where embedding and head count as layers ("head as layer", "embedding
+// as layer" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
 // The pools of the stages: "h100" if all lie on one, or "h100×3 a100×1" with the number of stages

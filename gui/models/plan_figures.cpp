@@ -143,7 +143,7 @@ void add_names(FigureList& list) {
             [](P p) { return to_qstring(recompute_text(p)); });
   show_where(list.name("layers", "layers",
                        "Layers of each stage if they are not split evenly (7×2 8×6), or an even "
-                       "split in which embedding and head count as layers",
+                       "split in which embedding and head count as layers (ends as layers)",
                        [](P p) { return text_or_dash(layer_split_text(p)); }),
              [](P p) { return !layer_split_text(p).empty(); });
   show_where(list.name("states", "states", "Formats of the optimizer's states",
