@@ -44,8 +44,8 @@ TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   EXPECT_EQ(gpus.value(), 4);
 }
 
-// The digits alone are numbers too: they are neither planned for nor rewritten. Letters of thousands
-// are those that commands read.
+// The digits alone are numbers too: they are neither planned for nor rewritten. Letters of
+// thousands are those that commands read.
 TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
   struct Count {
     const char* field;
