@@ -355,16 +355,23 @@ void add_export_options(CLI::App& app, WeightExport& options) {
   app.add_flag("--force", options.force, "Replace the model in a folder that is not empty");
 }
 
-// `shardwright-executor probe …`
-int parse_and_probe(int argc, char** argv) {
-  CLI::App app("Times kernels and communication on this machine", "shardwright-executor probe");
-  ProbeOptions options;
-  add_probe_options(app, options);
+// Parses the arguments behind the name of a subcommand. Returns the status to exit with where they
+// ask for help or are wrong.
+std::optional<int> parse_subcommand(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
+  return std::nullopt;
+}
+
+// `shardwright-executor probe …`
+int parse_and_probe(int argc, char** argv) {
+  CLI::App app("Times kernels and communication on this machine", "shardwright-executor probe");
+  ProbeOptions options;
+  add_probe_options(app, options);
+  if (const auto status = parse_subcommand(app, argc, argv)) return *status;
   return probe(options, std::vector<std::string>(argv, argv + argc));
 }
 
@@ -374,11 +381,7 @@ int parse_and_export(int argc, char** argv) {
                "shardwright-executor export");
   WeightExport options;
   add_export_options(app, options);
-  try {
-    app.parse(argc - 1, argv + 1);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadInput;
-  }
+  if (const auto status = parse_subcommand(app, argc, argv)) return *status;
   const ExportedWeights exported = export_weights(options);
   log_info(fmt::format("{}: the weights of {} after step {}: {} in {} {}", options.out.string(),
                        printable(exported.model), exported.steps,

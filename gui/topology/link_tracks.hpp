@@ -1,6 +1,6 @@
-// The ways of the links between two levels of the map. Where straight lines would cross, each part
-// of the upper level has a track of its own, to which the lines of the lower level rise: rails and
-// the two levels of a Clos network are seen so, also where all links have the same load.
+// Routes the links between two levels of the map. Where straight lines would cross, each box of the
+// upper level gets a horizontal track, and the links of the lower level rise to it. So the picture
+// shows rails and Clos networks, also where all links have the same load.
 #pragma once
 
 #include <QPointF>

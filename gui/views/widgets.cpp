@@ -97,9 +97,8 @@ constexpr int kAroundLetters = 7;
 
 // True for a number with a letter of thousands or millions, or with a fraction that one may follow.
 bool is_abbreviated(const QString& typed) {
-  static const QRegularExpression kForm(u"^\\d[\\d,]*(?:\\.\\d*)?\\s*[kKMBT]?$"_s);
-  static const QRegularExpression kDigits(u"^[\\d,]+$"_s);
-  return kForm.match(typed).hasMatch() && !kDigits.match(typed).hasMatch();
+  static const QRegularExpression kForm(u"^\\d[\\d,]*(?:\\.\\d*\\s*[kKMBT]?|\\s*[kKMBT])$"_s);
+  return kForm.match(typed).hasMatch();
 }
 
 }  // namespace

@@ -40,6 +40,19 @@ QString counted_rows(std::size_t rows) {
   return counted_text(rows, "row");
 }
 
+// Why the framework cannot train under the plan; empty if it can.
+QString refusal_text(const planner::ExportFormat& format, const planner::PlanExport& result) {
+  QStringList reasons;
+  for (Problem problem : result.problems) {
+    problem.where.erase(0, problem.where.rfind('/') + 1);
+    std::replace(problem.where.begin(), problem.where.end(), '_', ' ');
+    reasons.append(problem_text(problem));
+  }
+  if (reasons.isEmpty()) return {};
+  return FileExport::tr("%1 cannot train under the chosen plan: %2.")
+      .arg(to_qstring(format.title), reasons.join(u". "_s));
+}
+
 }  // namespace
 
 FileExport::FileExport(const Docks* docks, const Selection* selection, MessageBar* messages,
@@ -76,16 +89,7 @@ void FileExport::save_plan() {
 
 QString FileExport::refusal_of(const planner::ExportFormat& format) const {
   const auto scenario = selection_->scenario();
-  if (!scenario) return {};
-  QStringList reasons;
-  for (Problem problem : format.write(*scenario).problems) {
-    problem.where.erase(0, problem.where.rfind('/') + 1);
-    std::replace(problem.where.begin(), problem.where.end(), '_', ' ');
-    reasons.append(problem_text(problem));
-  }
-  if (reasons.isEmpty()) return {};
-  return tr("%1 cannot train under the chosen plan: %2.")
-      .arg(to_qstring(format.title), reasons.join(u". "_s));
+  return scenario ? refusal_text(format, format.write(*scenario)) : QString();
 }
 
 void FileExport::export_plan(const planner::ExportFormat& format) {
@@ -93,7 +97,7 @@ void FileExport::export_plan(const planner::ExportFormat& format) {
   if (!scenario) return;
   const QString title = to_qstring(format.title);
   const planner::PlanExport result = format.write(*scenario);
-  if (const QString refusal = refusal_of(format); !refusal.isEmpty())
+  if (const QString refusal = refusal_text(format, result); !refusal.isEmpty())
     return messages_->say(u"command"_s, Tone::Problem, refusal);
   const QString suggested = to_qstring(format.file);
   const QString suffix = QFileInfo(suggested).suffix();
