@@ -27,15 +27,19 @@ void add_cast(double elements, Bytes element, ExchangeOps& ops) {
   ops.add(kernel("restore", kHalf * elements, element * elements));
 }
 
-// Sums of 8-bit numbers overflow 8 bits. So each rank gets its part of all members' numbers, adds
-// it up in fp32 and hands on the sum in 8 bits (ZeRO++, arXiv 2306.10209, section 4.3; 1-bit Adam,
-// arXiv 2102.02888, section 5.1).
-void add_int8(double elements, Bytes element, std::int64_t members, ExchangeOps& ops) {
+// Sums of 8-bit numbers overflow 8 bits, and a sum of signs is none. So each rank gets its part of
+// all members' numbers, adds it up in fp32 and hands on the sum in the same form (ZeRO++, arXiv
+// 2306.10209, section 4.3; 1-bit Adam, arXiv 2102.02888, section 5.1). With error feedback both
+// ends keep what the form has lost.
+void add_coded(ReplicaCompression form, double elements, Bytes element, std::int64_t members,
+               ExchangeOps& ops) {
   const auto ranks = static_cast<double>(members);
-  const Bytes wire = Bytes(ranks * static_cast<double>(int8_bytes(int8_part(elements, members))));
-  ops.add(kernel("compress", element * elements, wire));
+  const Bytes wire =
+      Bytes(ranks * static_cast<double>(coded_bytes(form, coded_part(form, elements, members))));
+  const Bytes residual = feeds_back(form) ? kFp32 * elements : Bytes();
+  ops.add(kernel("compress", element * elements + residual, wire + residual));
   ops.add(collective("all_to_all", OpKind::AllToAll, wire));
-  ops.add(kernel("add", wire, wire / ranks));
+  ops.add(kernel("add", wire + residual / ranks, (wire + residual) / ranks));
   ops.add(collective("all_gather", OpKind::AllGather, wire));
   ops.add(kernel("restore", wire, element * elements));
 }
@@ -75,7 +79,9 @@ void add_sum(const ReplicaAgreement& replicas, double elements, Bytes element, s
       if (element > kHalf) return add_cast(elements, element, ops);
       break;
     case ReplicaCompression::Int8:
-      return add_int8(elements, element, members, ops);
+    case ReplicaCompression::Fp8:
+    case ReplicaCompression::OneBit:
+      return add_coded(replicas.compression, elements, element, members, ops);
     case ReplicaCompression::TopK:
       return add_topk(elements, replicas.topk_ratio, element, static_cast<double>(members), ops);
     case ReplicaCompression::PowerSgd:
@@ -93,10 +99,10 @@ Group replica_group(const Plan& plan, bool experts) {
   return experts ? Group::ExpertShardOuter : Group::ShardOuter;
 }
 
-std::int64_t int8_part(double elements, std::int64_t members) {
-  const double block = static_cast<double>(kInt8Block);
-  return static_cast<std::int64_t>(std::ceil(elements / (block * static_cast<double>(members)))) *
-         kInt8Block;
+std::int64_t coded_part(ReplicaCompression form, double elements, std::int64_t members) {
+  const std::int64_t block = coded_block_elements(form);
+  const double blocks = elements / (static_cast<double>(block) * static_cast<double>(members));
+  return static_cast<std::int64_t>(std::ceil(blocks)) * block;
 }
 
 std::int64_t topk_count(double elements, double ratio) {
@@ -156,10 +162,10 @@ Bytes outer_state_bytes(const ReplicaAgreement& replicas) {
   return kFp32 * (replicas.outer == OuterOptimizer::Nesterov ? 2.0 : 1.0);
 }
 
-Bytes residual_bytes(const ReplicaAgreement& replicas) {
-  const bool feeds_back = replicas.compression == ReplicaCompression::TopK ||
-                          replicas.compression == ReplicaCompression::PowerSgd;
-  return feeds_back ? kFp32 : Bytes();
+Bytes residual_bytes(const ReplicaAgreement& replicas, std::int64_t members) {
+  if (!feeds_back(replicas.compression)) return {};
+  const double of_part = is_coded(replicas.compression) ? 1.0 / static_cast<double>(members) : 0.0;
+  return kFp32 * (1.0 + of_part);
 }
 
 Bytes exchange_buffer(const ReplicaAgreement& replicas, double elements, std::int64_t members) {

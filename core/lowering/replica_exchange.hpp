@@ -38,13 +38,25 @@ class ExchangeOps {
 // shard.
 Group replica_group(const Plan& plan, bool experts);
 
-// Int8 has one fp32 scale for each block of so many elements, as 8-bit optimizers have (arXiv
-// 2110.02861).
-inline constexpr std::int64_t kInt8Block = 256;
+// True for the forms that hold each element in 8 bits or one. They have an fp32 scale for each
+// block of so many bytes, as 8-bit optimizers have (arXiv 2110.02861).
+constexpr bool is_coded(ReplicaCompression form) {
+  return form == ReplicaCompression::Int8 || form == ReplicaCompression::Fp8 ||
+         form == ReplicaCompression::OneBit;
+}
+inline constexpr std::int64_t kCodedBlockBytes = 256;
+constexpr std::int64_t coded_block_elements(ReplicaCompression form) {
+  return form == ReplicaCompression::OneBit ? kCodedBlockBytes * 8 : kCodedBlockBytes;
+}
 // Elements of a member's part of them, in whole blocks, and the bytes of so many.
-std::int64_t int8_part(double elements, std::int64_t members);
-constexpr std::int64_t int8_bytes(std::int64_t elements) {
-  return elements + elements / kInt8Block * 4;
+std::int64_t coded_part(ReplicaCompression form, double elements, std::int64_t members);
+constexpr std::int64_t coded_bytes(ReplicaCompression form, std::int64_t elements) {
+  return elements / coded_block_elements(form) * (kCodedBlockBytes + 4);
+}
+// True if what a form has not sent is added to what the next exchange sends.
+constexpr bool feeds_back(ReplicaCompression form) {
+  return form == ReplicaCompression::OneBit || form == ReplicaCompression::TopK ||
+         form == ReplicaCompression::PowerSgd;
 }
 // Elements that top-k sends of so many, each as a 32-bit number and its 32-bit place.
 std::int64_t topk_count(double elements, double ratio);
@@ -71,10 +83,10 @@ ExchangeOps served_parameters(double elements, Bytes pulled);
 // True if the exchange is of changes since the last one, for which the parameters of then are kept.
 bool keeps_anchor(const ReplicaAgreement& replicas);
 
-// Bytes that a rank holds of each parameter that is exchanged: what the outer optimizer keeps, and
-// what the compression has not sent yet.
+// Bytes that a rank holds of each parameter that is exchanged over so many members: what the outer
+// optimizer keeps, and what the compression has not sent yet.
 Bytes outer_state_bytes(const ReplicaAgreement& replicas);
-Bytes residual_bytes(const ReplicaAgreement& replicas);
+Bytes residual_bytes(const ReplicaAgreement& replicas, std::int64_t members);
 // The largest buffer of a compressed exchange.
 Bytes exchange_buffer(const ReplicaAgreement& replicas, double elements, std::int64_t members);
 

@@ -126,9 +126,9 @@ void add_exchange_memory(const PartParameters& parameters, const Plan& plan, con
   const double at_once = replicas.local() ? updated : std::min(updated, bucket);
   if (replicas.local())
     memory.add(MemoryCategory::OptimizerStates, outer_state_bytes(replicas) * updated);
-  memory.add(MemoryCategory::CommunicationBuffers,
-             residual_bytes(replicas) * updated +
-                 exchange_buffer(replicas, at_once, group_size(replica_group(plan, false), plan)));
+  const std::int64_t members = group_size(replica_group(plan, false), plan);
+  memory.add(MemoryCategory::CommunicationBuffers, residual_bytes(replicas, members) * updated +
+                                                       exchange_buffer(replicas, at_once, members));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& pla
                 name_of(replicas.sync) + std::string(" with tp, pp, cp or experts"),
                 "data parallelism alone with parameter servers, or all-reduce or local-steps");
   needs.require(replicas.compression != ReplicaCompression::Fp16, "/plan/data_parallel/compression",
-                "fp16", "none, bf16, int8, topk or powersgd");
+                "fp16", "none, bf16, int8, fp8, 1bit, topk or powersgd");
   needs.require(!model.moe || !replicas.local(), "/plan/data_parallel/sync", name_of(replicas.sync),
                 "all-reduce: experts agree in each step");
 }

@@ -178,11 +178,13 @@ enum class ReplicaCompression : std::uint8_t {
   Bf16,
   Fp16,
   Int8,      // 8 bits, with a scale for each block of elements
+  Fp8,       // E4M3 (arXiv 2209.05433), with a scale for each block of elements
+  OneBit,    // signs, with a scale for each block and error feedback (arXiv 1901.09847)
   TopK,      // the largest elements, with error feedback (arXiv 1712.01887)
   PowerSgd,  // the product of two thin matrices, with error feedback (arXiv 1905.13727)
 };
 constexpr auto enum_names(ReplicaCompression) {
-  return std::array{"none", "bf16", "fp16", "int8", "topk", "powersgd"};
+  return std::array{"none", "bf16", "fp16", "int8", "fp8", "1bit", "topk", "powersgd"};
 }
 
 struct ReplicaAgreement {

@@ -77,7 +77,7 @@ void ReplicaExchange::run(const BoundOp& bound, std::span<const std::size_t> uni
 void ReplicaExchange::run_step(std::string_view step, const BoundOp& bound, Communicator& group) {
   if (step == "change") return;  // loaded so
   if (step == "compress") return compress();
-  if (step == "add") return add_parts();
+  if (step == "add") return add_parts(static_cast<std::size_t>(group.rank()));
   if (step == "project") return project();
   if (step == "restore") return restore();
   if (step == "apply") return apply();
@@ -151,8 +151,43 @@ void ReplicaExchange::feed_back() {
   }
 }
 
-std::size_t ReplicaExchange::int8_elements() const {
-  return whole(int8_part(static_cast<double>(values_.size()), static_cast<std::int64_t>(members_)));
+void ReplicaExchange::keep_residuals(std::span<const float> values, std::span<const float> sent) {
+  std::size_t place = 0;
+  for (const std::size_t unit : units_) {
+    for (float& left : residuals_.at(unit)) {
+      left = values[place] - sent[place];
+      ++place;
+    }
+  }
+}
+
+std::size_t ReplicaExchange::coded_elements() const {
+  return whole(coded_part(replicas_.compression, static_cast<double>(values_.size()),
+                          static_cast<std::int64_t>(members_)));
+}
+
+void ReplicaExchange::encode() {
+  const std::size_t each = coded_elements();
+  const std::size_t bytes =
+      whole(coded_bytes(replicas_.compression, static_cast<std::int64_t>(each)));
+  sent_.resize(members_ * bytes);
+  for (std::size_t part = 0; part < members_; ++part) {
+    const std::size_t first = std::min(part * each, values_.size());
+    const std::size_t count = std::min(each, values_.size() - first);
+    to_codes(replicas_.compression, std::span(values_).subspan(first, count), each,
+             sent_.data() + part * bytes);
+  }
+}
+
+void ReplicaExchange::decode(const std::vector<std::byte>& parts) {
+  const std::size_t bytes = parts.size() / members_, each = coded_elements();
+  std::fill(values_.begin(), values_.end(), 0.0F);
+  for (std::size_t part = 0; part < members_; ++part) {
+    const std::size_t first = std::min(part * each, values_.size());
+    const std::size_t count = std::min(each, values_.size() - first);
+    add_codes(replicas_.compression, parts.data() + part * bytes, each,
+              std::span(values_).subspan(first, count));
+  }
 }
 
 std::pair<std::size_t, std::size_t> ReplicaExchange::thin_shape() const {
@@ -167,15 +202,15 @@ void ReplicaExchange::compress() {
       halves_.resize(values_.size());
       std::transform(values_.begin(), values_.end(), halves_.begin(), to_bfloat16);
       return;
-    case ReplicaCompression::Int8: {
-      const std::size_t each = int8_elements();
-      const std::size_t bytes = whole(int8_bytes(static_cast<std::int64_t>(each)));
-      sent_.assign(members_ * bytes, std::byte());
-      for (std::size_t part = 0; part < members_; ++part) {
-        const std::size_t first = std::min(part * each, values_.size());
-        const std::size_t count = std::min(each, values_.size() - first);
-        to_int8(std::span(values_).subspan(first, count), each, sent_.data() + part * bytes);
-      }
+    case ReplicaCompression::Int8:
+    case ReplicaCompression::Fp8:
+      return encode();
+    case ReplicaCompression::OneBit: {
+      feed_back();
+      encode();
+      const std::vector<float> before = values_;
+      decode(sent_);
+      keep_residuals(before, values_);
       return;
     }
     case ReplicaCompression::TopK: {
@@ -185,10 +220,9 @@ void ReplicaExchange::compress() {
           largest_elements(values_, whole(topk_count(elements, replicas_.topk_ratio)));
       sent_.resize(largest.size() * sizeof(TopkElement));
       std::memcpy(sent_.data(), largest.data(), sent_.size());
-      for (const TopkElement& each : largest) values_[each.place] = 0.0F;
-      std::size_t place = 0;
-      for (const std::size_t unit : units_)
-        for (float& left : residuals_.at(unit)) left = values_[place++];
+      std::vector<float> chosen(values_.size(), 0.0F);
+      for (const TopkElement& each : largest) chosen[each.place] = each.value;
+      keep_residuals(values_, chosen);
       return;
     }
     case ReplicaCompression::PowerSgd: {
@@ -237,15 +271,24 @@ void ReplicaExchange::all_gather(Communicator& group) {
                    Element::Float32, nullptr);
 }
 
-// Int8: adds up this rank's part of all members, which it then hands on.
-void ReplicaExchange::add_parts() {
+// Adds up this member's part of all members' values, which it then hands on.
+void ReplicaExchange::add_parts(std::size_t member) {
+  const ReplicaCompression form = replicas_.compression;
   const std::vector<std::byte> parts = std::exchange(received_, {});
-  const std::size_t bytes = sent_.size() / members_, each = int8_elements();
-  std::vector<float> sum(each, 0.0F);
-  for (std::size_t member = 0; member < members_; ++member)
-    add_int8(parts.data() + member * bytes, each, sum);
-  sent_.assign(bytes, std::byte());
-  to_int8(sum, each, sent_.data());
+  const std::size_t bytes = sent_.size() / members_, each = coded_elements();
+  const std::size_t first = std::min(member * each, values_.size());
+  std::vector<float> sum(std::min(each, values_.size() - first), 0.0F);
+  for (std::size_t from = 0; from < members_; ++from)
+    add_codes(form, parts.data() + from * bytes, each, sum);
+  sent_.resize(bytes);
+  if (!feeds_back(form)) return to_codes(form, sum, each, sent_.data());
+  std::vector<float>& left = part_residuals_[{units_.begin(), units_.end()}];
+  left.resize(sum.size(), 0.0F);
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] += sum[i];
+  to_codes(form, left, each, sent_.data());
+  std::fill(sum.begin(), sum.end(), 0.0F);
+  add_codes(form, sent_.data(), each, sum);
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] -= sum[i];
 }
 
 void ReplicaExchange::project() {
@@ -259,16 +302,10 @@ void ReplicaExchange::restore() {
     case ReplicaCompression::Bf16:
       std::transform(halves_.begin(), halves_.end(), values_.begin(), from_bfloat16);
       return;
-    case ReplicaCompression::Int8: {
-      const std::size_t bytes = sent_.size(), each = int8_elements();
-      std::fill(values_.begin(), values_.end(), 0.0F);
-      for (std::size_t part = 0; part < members_; ++part) {
-        const std::size_t first = std::min(part * each, values_.size());
-        const std::size_t count = std::min(each, values_.size() - first);
-        add_int8(received_.data() + part * bytes, each, std::span(values_).subspan(first, count));
-      }
-      return;
-    }
+    case ReplicaCompression::Int8:
+    case ReplicaCompression::Fp8:
+    case ReplicaCompression::OneBit:
+      return decode(received_);
     case ReplicaCompression::TopK: {
       std::fill(values_.begin(), values_.end(), 0.0F);
       TopkElement each;
@@ -285,14 +322,9 @@ void ReplicaExchange::restore() {
       multiply_back(p_, q, rows, columns, sum);
       // What is left is that of the mean, so that the members' residuals add up to what the sum
       // lacks.
-      const float share = 1.0F / static_cast<float>(members_);
-      std::size_t place = 0;
-      for (const std::size_t unit : units_) {
-        for (float& left : residuals_.at(unit)) {
-          left = values_[place] - share * sum[place];
-          ++place;
-        }
-      }
+      std::vector<float> mean = sum;
+      for (float& each : mean) each /= static_cast<float>(members_);
+      keep_residuals(values_, mean);
       values_ = std::move(sum);
       return;
     }

@@ -44,12 +44,17 @@ class ReplicaExchange {
   void all_reduce(std::string_view step, Communicator& group);
   void all_to_all(Communicator& group);
   void all_gather(Communicator& group);
-  void add_parts();
+  void add_parts(std::size_t member);
   void project();
   void restore();
   void feed_back();
+  // The values in the codes of a form of few bits, a part for each member, and back.
+  void encode();
+  void decode(const std::vector<std::byte>& parts);
+  // Keeps what is left of the values, one after another as in `values_`, where these are sent.
+  void keep_residuals(std::span<const float> values, std::span<const float> sent);
   // Elements of a member's part; rows and columns of PowerSGD's thin matrices.
-  std::size_t int8_elements() const;
+  std::size_t coded_elements() const;
   std::pair<std::size_t, std::size_t> thin_shape() const;
   std::span<float> updated(std::size_t unit) const;
   std::span<float> gradients(std::size_t unit) const;
@@ -69,6 +74,8 @@ class ReplicaExchange {
   // PowerSGD's matrices; Q goes on from where the last exchange of the same units left it.
   std::vector<float> p_;
   std::map<std::vector<std::size_t>, std::vector<float>> q_;
+  // By the units of an exchange: what the form has lost of the sums of this rank's part.
+  std::map<std::vector<std::size_t>, std::vector<float>> part_residuals_;
   double carried_ = 0.0;
 };
 

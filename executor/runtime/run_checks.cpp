@@ -9,7 +9,7 @@
 namespace shardwright::executor {
 
 void check_checkpoints(const Plan& plan, bool keeps) {
-  const bool differs = plan.replicas.local() || residual_bytes(plan.replicas) > Bytes();
+  const bool differs = plan.replicas.local() || feeds_back(plan.replicas.compression);
   if (!keeps || !differs) return;
   throw InputError(
       "shardwright run",

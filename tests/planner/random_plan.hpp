@@ -68,7 +68,8 @@ inline ReplicaAgreement any_agreement(std::mt19937& random) {
   }
   agreement.compression = pick<ReplicaCompression>(
       random, {ReplicaCompression::None, ReplicaCompression::Bf16, ReplicaCompression::Int8,
-               ReplicaCompression::TopK, ReplicaCompression::PowerSgd});
+               ReplicaCompression::Fp8, ReplicaCompression::OneBit, ReplicaCompression::TopK,
+               ReplicaCompression::PowerSgd});
   return agreement;
 }
 

@@ -11,8 +11,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr auto kBlock = static_cast<std::size_t>(kInt8Block);
-constexpr float kLargest = 127.0F;
+constexpr float kLargestInt8 = 127.0F, kLargestE4m3 = 448.0F;
 
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix = Eigen::Map<RowMajor>;
@@ -27,29 +26,90 @@ std::size_t full_rows(std::size_t values, std::size_t rows) {
   return values / rows;
 }
 
-}  // namespace
+std::size_t block_elements(ReplicaCompression form) {
+  return static_cast<std::size_t>(coded_block_elements(form));
+}
 
-void to_int8(std::span<const float> values, std::size_t elements, std::byte* part) {
-  std::byte* scales = part + elements;
-  for (std::size_t block = 0; block < elements / kBlock; ++block) {
-    const std::size_t first = block * kBlock, end = std::min(first + kBlock, values.size());
-    float most = 0.0F;
-    for (std::size_t i = first; i < end; ++i) most = std::max(most, std::abs(values[i]));
-    const float scale = most / kLargest;
-    std::memcpy(scales + block * sizeof(float), &scale, sizeof scale);
-    for (std::size_t i = first; i < first + kBlock; ++i) {
-      const float number = i < end && scale > 0.0F ? std::nearbyint(values[i] / scale) : 0.0F;
-      part[i] = static_cast<std::byte>(static_cast<std::int8_t>(number));
-    }
+// What the block's codes are multiplied by.
+float scale_of(ReplicaCompression form, std::span<const float> block) {
+  float most = 0.0F, total = 0.0F;
+  for (const float value : block) {
+    most = std::max(most, std::abs(value));
+    total += std::abs(value);
+  }
+  if (form == ReplicaCompression::Int8) return most / kLargestInt8;
+  if (form == ReplicaCompression::Fp8) return most / kLargestE4m3;
+  return block.empty() ? 0.0F : total / static_cast<float>(block.size());
+}
+
+// The code of element `i` among those of a part whose codes begin at `codes`, all of them zero.
+void set_code(ReplicaCompression form, float scaled, std::size_t i, std::byte* codes) {
+  switch (form) {
+    case ReplicaCompression::Int8:
+      codes[i] = static_cast<std::byte>(static_cast<std::int8_t>(std::nearbyint(scaled)));
+      return;
+    case ReplicaCompression::Fp8:
+      codes[i] = static_cast<std::byte>(to_e4m3(scaled));
+      return;
+    default:
+      if (scaled < 0.0F) codes[i / 8] |= static_cast<std::byte>(1U << i % 8);
   }
 }
 
-void add_int8(const std::byte* part, std::size_t elements, std::span<float> sum) {
-  const std::byte* scales = part + elements;
+float code_at(ReplicaCompression form, const std::byte* codes, std::size_t i) {
+  switch (form) {
+    case ReplicaCompression::Int8:
+      return static_cast<float>(static_cast<std::int8_t>(codes[i]));
+    case ReplicaCompression::Fp8:
+      return from_e4m3(static_cast<std::uint8_t>(codes[i]));
+    default:
+      return (codes[i / 8] >> i % 8 & std::byte(1)) == std::byte() ? 1.0F : -1.0F;
+  }
+}
+
+}  // namespace
+
+std::uint8_t to_e4m3(float value) {
+  const float magnitude = std::min(std::abs(value), kLargestE4m3);
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  // Normal numbers are 8 to 15 units of 2^(power - 3); 16 of them are the next power's first one.
+  const int power = magnitude > 0.0F ? std::max(exponent - 1, -6) : -6;
+  const int units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 3 - power)));
+  return static_cast<std::uint8_t>((std::signbit(value) ? 0x80 : 0) + (power + 6) * 8 + units);
+}
+
+float from_e4m3(std::uint8_t code) {
+  const int bits = code & 0x7F, exponent = bits / 8, mantissa = bits % 8;
+  const float magnitude = exponent == 0
+                              ? std::ldexp(static_cast<float>(mantissa), -9)
+                              : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  return (code & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+void to_codes(ReplicaCompression form, std::span<const float> values, std::size_t elements,
+              std::byte* part) {
+  const std::size_t block = block_elements(form), blocks = elements / block;
+  std::byte* scales = part + blocks * static_cast<std::size_t>(kCodedBlockBytes);
+  std::fill(part, scales, std::byte());
+  for (std::size_t b = 0; b < blocks; ++b) {
+    const std::size_t first = std::min(b * block, values.size());
+    const auto own = values.subspan(first, std::min(block, values.size() - first));
+    const float scale = scale_of(form, own);
+    std::memcpy(scales + b * sizeof(float), &scale, sizeof scale);
+    if (scale == 0.0F) continue;
+    for (std::size_t i = 0; i < own.size(); ++i) set_code(form, own[i] / scale, first + i, part);
+  }
+}
+
+void add_codes(ReplicaCompression form, const std::byte* part, std::size_t elements,
+               std::span<float> sum) {
+  const std::size_t block = block_elements(form);
+  const std::byte* scales = part + elements / block * static_cast<std::size_t>(kCodedBlockBytes);
   for (std::size_t i = 0; i < sum.size(); ++i) {
     float scale = 0.0F;
-    std::memcpy(&scale, scales + i / kBlock * sizeof(float), sizeof scale);
-    sum[i] += scale * static_cast<float>(static_cast<std::int8_t>(part[i]));
+    std::memcpy(&scale, scales + i / block * sizeof(float), sizeof scale);
+    sum[i] += scale * code_at(form, part, i);
   }
 }
 

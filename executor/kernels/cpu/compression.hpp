@@ -6,14 +6,25 @@
 #include <span>
 #include <vector>
 
+#include "core/spec/plan.hpp"
+
 namespace shardwright::executor {
 
-// Int8: blocks of kInt8Block elements (core/lowering/replica_exchange.hpp), each an fp32 scale for
-// the numbers -127 to 127. A part of whole blocks holds its numbers, then its scales: int8_bytes of
-// it. It may have more elements than `values`.
-void to_int8(std::span<const float> values, std::size_t elements, std::byte* part);
+// The forms of few bits have blocks (core/lowering/replica_exchange.hpp) with an fp32 scale each.
+// Int8 has the numbers -127 to 127, and fp8 those of E4M3, which the scale takes to the block's
+// largest element; 1bit has signs, scaled by the block's mean absolute value. A part of whole
+// blocks holds its codes, then its scales: coded_bytes of it. It may have more elements than
+// `values`.
+void to_codes(ReplicaCompression form, std::span<const float> values, std::size_t elements,
+              std::byte* part);
 // Adds the part's numbers to `sum`, which may have fewer elements.
-void add_int8(const std::byte* part, std::size_t elements, std::span<float> sum);
+void add_codes(ReplicaCompression form, const std::byte* part, std::size_t elements,
+               std::span<float> sum);
+
+// E4M3 of OCP's FP8 formats (arXiv 2209.05433): the nearest number, of two as near the even one,
+// and ±448 for those beyond. The input is finite.
+std::uint8_t to_e4m3(float value);
+float from_e4m3(std::uint8_t code);
 
 // An element that top-k sends.
 struct TopkElement {

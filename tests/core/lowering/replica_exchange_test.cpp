@@ -124,14 +124,18 @@ TEST(ReplicaExchange, OfNoFewerBitsIsNone) {
               0.5, 1e-12);
 }
 
-// Of N elements on n ranks: int8 sends 2 (n - 1) / n bytes and a scale for each block; top-k sends
-// its own share to all others; PowerSGD adds up two matrices of r columns.
+// Of N elements on n ranks: int8 and fp8 send 2 (n - 1) / n bytes and a scale for each block, and
+// 1bit an eighth of that; top-k sends its own share to all others; PowerSGD adds up two matrices of
+// r columns.
 TEST(ReplicaExchange, SendsTheBytesOfItsForm) {
   StackSpec stack = load_stack("megatron-core");
   stack.gradients.buckets = GradientBuckets::Single;
   const double all = parameters(), side = std::ceil(std::sqrt(all));
-  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::Int8), stack),
-              2.0 * 7.0 / 8.0 * all * (1.0 + 4.0 / 256.0), 2.0 * 8.0 * (256.0 + 4.0));
+  const double bytes = 2.0 * 7.0 / 8.0 * all * (1.0 + 4.0 / 256.0);
+  const double blocks_not_full = 2.0 * 8.0 * (256.0 + 4.0);
+  for (const Compression form : {Compression::Int8, Compression::Fp8})
+    EXPECT_NEAR(sent(agreeing(kAllReduce, form), stack), bytes, blocks_not_full);
+  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::OneBit), stack), bytes / 8.0, blocks_not_full);
   Plan topk = agreeing(kAllReduce, Compression::TopK);
   topk.replicas.topk_ratio = 0.001;
   EXPECT_NEAR(sent(topk, stack), 7.0 * 8.0 * std::round(all / 1000.0), 1.0);
@@ -154,11 +158,17 @@ TEST(ReplicaExchange, OfShardGroupsIsOfOneShard) {
 // DiLoCo keeps the parameters of the last exchange and a momentum; error feedback keeps a residual.
 TEST(ReplicaExchange, KeepsTheStatesOfItsMethod) {
   ReplicaAgreement agreement;
-  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes());
+  const auto kept = [&] { return outer_state_bytes(agreement) + residual_bytes(agreement, 8); };
+  EXPECT_EQ(kept(), Bytes());
+  agreement.compression = Compression::Fp8;
+  EXPECT_EQ(kept(), Bytes());
+  // A residual of its own gradients, and one of its part of the sum.
+  agreement.compression = Compression::OneBit;
+  EXPECT_EQ(kept(), Bytes(4.5));
   agreement.compression = Compression::TopK;
-  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(4));
+  EXPECT_EQ(kept(), Bytes(4));
   agreement.sync = kLocal;
-  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(8));
+  EXPECT_EQ(kept(), Bytes(8));
   agreement.compression = Compression::None;
   EXPECT_EQ(outer_state_bytes(agreement), Bytes());
   agreement.outer = OuterOptimizer::Nesterov;

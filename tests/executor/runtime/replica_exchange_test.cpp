@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <mutex>
 #include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -116,6 +118,8 @@ TEST(Compression, OfEverythingIsExactAndOfFewerBitsNear) {
             5e-3);
   EXPECT_LT(furthest(train(small_llama(), agreeing(kEachStep, Int8), a_few_steps()), expected),
             1e-2);
+  EXPECT_LT(furthest(train(small_llama(), agreeing(kEachStep, Fp8), a_few_steps()), expected),
+            2e-2);
 }
 
 Plan served_by(std::int64_t servers, std::int64_t replicas, ServerUpdates updates,
@@ -261,7 +265,7 @@ TEST(ParameterServers, CarryThePredictedBytes) {
 
 // What an exchange carries is what its ops say, and so what the simulator prices.
 TEST(Compression, CarriesThePredictedBytes) {
-  for (const ReplicaCompression form : {Bf16, Int8, TopK, PowerSgd}) {
+  for (const ReplicaCompression form : {Bf16, Int8, Fp8, OneBit, TopK, PowerSgd}) {
     for (const ReplicaSync sync : {kEachStep, kLocally}) {
       Plan plan = agreeing(sync, form);
       plan.replicas.inner_steps = plan.replicas.local() ? 2 : 1;
@@ -304,6 +308,63 @@ TEST(Compression, ConservesTheSum) {
   std::vector<float> back(values.size(), 0.0F);
   for (const TopkElement& each : sent) back[each.place] += each.value;
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(back[i] + left[i], values[i]);
+}
+
+// Of all numbers that E4M3 has, each value becomes the nearest one, and each code stays what it is.
+TEST(Compression, TakesTheNearestNumberOfE4m3) {
+  std::vector<float> numbers;
+  for (int code = 0; code < 0x7F; ++code) {
+    const float number = from_e4m3(static_cast<std::uint8_t>(code));
+    EXPECT_EQ(to_e4m3(number), code);
+    EXPECT_EQ(to_e4m3(-number), code | 0x80);
+    EXPECT_EQ(from_e4m3(static_cast<std::uint8_t>(code | 0x80)), -number);
+    numbers.push_back(number);
+  }
+  EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
+  EXPECT_EQ(numbers[1], 0x1p-9F);
+  EXPECT_EQ(numbers.back(), 448.0F);
+  EXPECT_EQ(from_e4m3(to_e4m3(1000.0F)), 448.0F);
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> power(-11.0F, 9.0F);
+  for (int i = 0; i < 2000; ++i) {
+    const float value = std::exp2(power(random));
+    float nearest = numbers.front();
+    for (const float number : numbers)
+      if (std::abs(number - value) < std::abs(nearest - value)) nearest = number;
+    EXPECT_EQ(std::abs(from_e4m3(to_e4m3(value)) - value), std::abs(nearest - value)) << value;
+  }
+}
+
+// Error feedback: signs alone send less than half of a gradient at once, but over many exchanges of
+// the same gradient their mean becomes the gradient.
+TEST(Compression, OfSignsSendsTheGradientInTheLongRun) {
+  constexpr std::size_t kElements = 2048;
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  std::vector<float> gradient(kElements), residual(kElements, 0.0F), mean(kElements, 0.0F);
+  for (float& each : gradient) each = normal(random);
+  const auto distance = [&](const std::vector<float>& values) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < kElements; ++i)
+      sum += std::pow(static_cast<double>(values[i]) - static_cast<double>(gradient[i]), 2.0);
+    return std::sqrt(sum / kElements);
+  };
+  constexpr int kExchanges = 200;
+  std::vector<std::byte> part(static_cast<std::size_t>(coded_bytes(OneBit, kElements)));
+  for (int exchange = 0; exchange < kExchanges; ++exchange) {
+    for (std::size_t i = 0; i < kElements; ++i) residual[i] += gradient[i];
+    std::vector<float> sent(kElements, 0.0F);
+    to_codes(OneBit, residual, kElements, part.data());
+    add_codes(OneBit, part.data(), kElements, sent);
+    if (exchange == 0) {
+      EXPECT_GT(distance(sent), 0.5);
+    }
+    for (std::size_t i = 0; i < kElements; ++i) {
+      residual[i] -= sent[i];
+      mean[i] += sent[i] / kExchanges;
+    }
+  }
+  EXPECT_LT(distance(mean), 0.1);
 }
 
 TEST(Compression, RefusesWhatItWouldLose) {
