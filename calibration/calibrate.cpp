@@ -151,9 +151,10 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   ProblemList problems(fmt::format("the cluster {}", cluster.name));
   for (const MeasuredRun& run : data.runs) {
     const Plan& plan = run.scenario.plan;
-    if (!plan.stage_pools.empty()) {
-      problems.add(fmt::format("run {}, /plan/stage_pools", run.name),
-                   fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
+    if (names_pools(plan)) {
+      problems.add(fmt::format("run {}, /plan/{}", run.name,
+                               plan.stage_pools.empty() ? "replica_pools" : "stage_pools"),
+                   fmt::format("ranks on pools: {}", fmt::join(pools_of(plan), ", ")),
                    "a run on the hosts of one pool, which its profile is refitted to");
       continue;
     }

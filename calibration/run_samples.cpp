@@ -388,7 +388,8 @@ class Sampler {
     std::size_t stages = 0;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       std::vector<double> totals;
-      for (std::int64_t index = 0; index < grid_.stage_size(); ++index) {
+      for (std::int64_t index = 0; index < grid_.stage_size(static_cast<std::int64_t>(stage));
+           ++index) {
         const std::int64_t rank = grid_.rank_at({static_cast<std::int64_t>(stage), index});
         totals.push_back(kernel_time(stages_[stage], match.times[static_cast<std::size_t>(rank)]));
       }

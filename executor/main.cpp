@@ -105,6 +105,7 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
 std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
   Scenario scenario = load_scenario(plan);
   scenario.plan.global_batch *= 2;
+  for (PoolReplicas& part : scenario.plan.replica_pools) part.microbatches *= 2;
   const auto file = options.out / fmt::format("plan-for-batch-{}.json", scenario.plan.global_batch);
   write_json(file, to_json(scenario));
   log_info(
@@ -230,9 +231,10 @@ void check_elastic(const RunOptions& options, const Plan& plan) {
     problems.add("/plan/data_parallel/sync", name_of(plan.replicas.sync),
                  "for --elastic: all-reduce or local-steps");
   }
-  if (!plan.stage_pools.empty()) {
-    problems.add("/plan/stage_pools", fmt::format("{}", fmt::join(pools_of(plan), ", ")),
-                 "for --elastic: stages on one pool, and no such key");
+  if (names_pools(plan)) {
+    problems.add(plan.stage_pools.empty() ? "/plan/replica_pools" : "/plan/stage_pools",
+                 fmt::format("{}", fmt::join(pools_of(plan), ", ")),
+                 "for --elastic: all ranks on one pool, and no such key");
   }
   problems.throw_if_any();
 }

@@ -201,7 +201,7 @@ std::optional<Sensitivity> capacity_sensitivity(const Scenario& scenario, const 
     const Bytes peak = sim::estimate_step(roomier).memory;
     const bool opened =
         peak <= larger.accelerator.memory && peak > scenario.cluster.accelerator.memory;
-    if (!opened && scenario.plan.stage_pools.empty()) continue;
+    if (!opened && !names_pools(scenario.plan)) continue;
     const auto result = sim::simulate_step(roomier, stop);
     if (!result) return std::nullopt;
     const bool is_new =

@@ -70,24 +70,24 @@ std::int64_t accelerators_of_node(const ClusterSpec& cluster) {
 }
 
 // The fewest nodes that hold copies of one state, of all states of these groups. On several pools
-// the stages follow each other in the ranks, each group lies on one pool, and a pool's ranks begin
-// with a node.
+// the ranks of a pool follow each other and begin with a node.
 std::int64_t fewest_nodes(const Scenario& scenario, Group copies) {
   const Plan& plan = scenario.plan;
   std::vector<std::int64_t> accelerators_of_nodes;
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+  for (std::int32_t stage = 0; stage < count_stages(plan); ++stage)
     accelerators_of_nodes.push_back(
         accelerators_of_node(stage_cluster(scenario.cluster, plan, stage)));
-  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
-  const GroupTable table = RankGrid(plan).table(copies);
+  const RankGrid grid(plan);
+  const GroupTable table = grid.table(copies);
   std::int64_t fewest = plan.world_size();
   for (std::uint32_t group = 0; group < table.groups(); ++group) {
-    const auto stage = static_cast<std::size_t>(table.members_of(group).front() / ranks_of_stage);
-    const std::int64_t per_node = accelerators_of_nodes[stage];
-    std::int64_t nodes = 0, last = -1;
+    std::int64_t nodes = 0;
+    std::pair<std::int32_t, std::int64_t> last{-1, -1};
     for (const std::int32_t rank : table.members_of(group)) {
-      nodes += rank / per_node != last ? 1 : 0;
-      last = rank / per_node;
+      const auto stage = static_cast<std::size_t>(grid.locate(rank).stage);
+      const std::pair node{pool_of_stage(plan, stage), rank / accelerators_of_nodes[stage]};
+      nodes += node != last ? 1 : 0;
+      last = node;
     }
     fewest = std::min(fewest, nodes);
   }
@@ -119,9 +119,9 @@ PlanNodes nodes_of(const ClusterSpec& cluster, const Plan& plan, const FleetSpec
     nodes.count += count;
     nodes.failing += static_cast<double>(count) * fleet.rate_of(pool.name);
   };
-  if (plan.stage_pools.empty()) add(cluster, plan.world_size());
+  if (!names_pools(plan)) add(cluster, plan.world_size());
   for (const ClusterSpec& pool : pool_clusters(cluster, plan))
-    add(pool, plan.world_size() / plan.pp * std::ranges::count(plan.stage_pools, pool.name));
+    add(pool, ranks_on_pool(plan, pool.name));
   return nodes;
 }
 
@@ -160,7 +160,7 @@ double open_tokens(const ForecastRequest& request, ProblemList& problems) {
 // that the cluster does not have.
 void check_pools(const ForecastRequest& request, ProblemList& problems) {
   const Scenario& scenario = request.scenario;
-  if (request.run.recovery.shrinks && !scenario.plan.stage_pools.empty())
+  if (request.run.recovery.shrinks && names_pools(scenario.plan))
     problems.add("/recovery/shrinks", "true",
                  "false: plans for fewer nodes of several pools are not searched");
   const std::vector<std::string> names = names_of_pools(scenario.cluster);
@@ -248,9 +248,9 @@ Dollars cost_of(DollarsPerSecond price, double gpu_hours) {
 Watts idle_power_of(const Scenario& scenario) {
   const Seconds second(1.0);
   const Plan& plan = scenario.plan;
-  if (plan.stage_pools.empty())
+  if (!names_pools(plan))
     return step_expense(scenario.cluster, plan, second, Seconds()).energy / second;
-  const std::vector<Seconds> no_work(static_cast<std::size_t>(plan.pp));
+  const std::vector<Seconds> no_work(static_cast<std::size_t>(count_stages(plan)));
   return step_expense(scenario.cluster, plan, second, no_work).energy / second;
 }
 
@@ -258,9 +258,9 @@ Watts idle_power_of(const Scenario& scenario) {
 // pool.
 double accelerators_of_spare(const ForecastRequest& request) {
   const Scenario& scenario = request.scenario;
-  return scenario.plan.stage_pools.empty() ? static_cast<double>(scenario.cluster.node.accelerators)
-                                           : static_cast<double>(scenario.plan.world_size()) /
-                                                 static_cast<double>(nodes_of(request).count);
+  return !names_pools(scenario.plan) ? static_cast<double>(scenario.cluster.node.accelerators)
+                                     : static_cast<double>(scenario.plan.world_size()) /
+                                           static_cast<double>(nodes_of(request).count);
 }
 
 void add_expenses(Forecast& forecast, const ForecastRequest& request) {

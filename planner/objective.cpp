@@ -39,11 +39,11 @@ DollarsPerSecond accelerator_price(const ClusterSpec& cluster) {
 }
 
 DollarsPerSecond accelerator_price(const ClusterSpec& cluster, const Plan& plan) {
-  if (plan.stage_pools.empty()) return accelerator_price(cluster);
+  if (!names_pools(plan)) return accelerator_price(cluster);
   DollarsPerSecond sum;
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
-    sum += accelerator_price(stage_cluster(cluster, plan, stage));
-  return sum / static_cast<double>(plan.pp);
+  for (const ClusterSpec& pool : pool_clusters(cluster, plan))
+    sum += accelerator_price(pool) * static_cast<double>(ranks_on_pool(plan, pool.name));
+  return sum / static_cast<double>(plan.world_size());
 }
 
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
@@ -53,13 +53,12 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          const std::vector<Seconds>& computing) {
-  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
   const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
   StepExpense sum;
   for (std::size_t stage = 0; stage < computing.size(); ++stage) {
     const auto pool = static_cast<std::size_t>(pool_of_stage(plan, stage));
-    const StepExpense of_stage =
-        expense_of(pools[pool], static_cast<double>(ranks_of_stage), step, computing[stage]);
+    const StepExpense of_stage = expense_of(
+        pools[pool], static_cast<double>(ranks_of_stage(plan, stage)), step, computing[stage]);
     sum.price += of_stage.price;
     sum.energy += of_stage.energy;
   }
@@ -67,7 +66,7 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 }
 
 StepExpense step_expense(const Scenario& scenario, const sim::StepResult& result) {
-  if (scenario.plan.stage_pools.empty())
+  if (!names_pools(scenario.plan))
     return step_expense(scenario.cluster, scenario.plan, result.step, computing_time(result));
   return step_expense(scenario.cluster, scenario.plan, result.step, computing_times(result));
 }

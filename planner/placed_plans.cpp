@@ -14,25 +14,6 @@ double time_of(const sim::PartCost& part) {
   return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
 }
 
-// Seconds of the forward and the backward pass of an average layer.
-double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
-  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0;
-  const bool takes_recomputed = layers.kept.empty() || (all_again && !layers.recomputed.empty());
-  const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
-  double sum = 0.0;
-  for (const std::int32_t kind : layers.kind_of_layer)
-    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
-  return sum / static_cast<double>(layers.kind_of_layer.size());
-}
-
-// The compute of each stage in a step, on average over its accelerators.
-std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
-  std::vector<Seconds> times;
-  for (const sim::StageCost& stage : costs.stages)
-    times.insert(times.end(), static_cast<std::size_t>(stage.like), Seconds(stage.compute));
-  return times;
-}
-
 // The chunks between which layers are moved. Of many chunks those of the busiest stage, and those
 // at the ends of the pipeline and on both sides of each border between pools.
 std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busiest) {
@@ -53,6 +34,23 @@ std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busie
 }
 
 }  // namespace
+
+double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
+  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0;
+  const bool takes_recomputed = layers.kept.empty() || (all_again && !layers.recomputed.empty());
+  const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
+  double sum = 0.0;
+  for (const std::int32_t kind : layers.kind_of_layer)
+    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
+  return sum / static_cast<double>(layers.kind_of_layer.size());
+}
+
+std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
+  std::vector<Seconds> times;
+  for (const sim::StageCost& stage : costs.stages)
+    times.insert(times.end(), static_cast<std::size_t>(stage.like), Seconds(stage.compute));
+  return times;
+}
 
 PlacedPools placed_pools(const PlanRequest& request, const Placement& placement) {
   Scenario scenario{{}, request.cluster, {}, {}};

@@ -52,6 +52,17 @@ struct PlacedLook {
   bool better_than(const PlacedLook& other) const;
 };
 
+struct LookedAtPlan {
+  PlacedLook look;
+  Plan plan;
+};
+
+// Seconds of the forward and the backward pass of an average layer.
+double layer_time(const sim::LayerCosts& layers, const Plan& plan);
+
+// The compute of each stage in a step, on average over its accelerators.
+std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs);
+
 // The plans of one cut on one placement. Everything referred to outlives it.
 class PlacedCut {
  public:

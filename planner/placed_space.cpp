@@ -14,10 +14,7 @@ constexpr std::int64_t kMostCounted = 400'000;
 // The plans of a placement differ from those of a cluster of one pool in their splits.
 SearchLimits limits_on(const PlacedPools& placed, SearchLimits limits) {
   limits.layer_splits = {LayerSplit::FrontHeavy};
-  if (limits.max_tp > 0) return limits;
-  limits.max_tp = sim::domain_size(placed.pools.front());
-  for (const ClusterSpec& pool : placed.pools)
-    limits.max_tp = std::min(limits.max_tp, sim::domain_size(pool));
+  limits.max_tp = largest_tp_on(placed.pools, limits);
   return limits;
 }
 
@@ -54,6 +51,13 @@ std::vector<PlacedSpace> spaces_on(const PlanRequest& request,
   std::vector<PlacedSpace> spaces;
   for (const Placement& placement : placements) spaces.push_back(space_on(request, placement));
   return spaces;
+}
+
+std::int64_t largest_tp_on(const std::vector<ClusterSpec>& pools, const SearchLimits& limits) {
+  if (limits.max_tp > 0) return limits.max_tp;
+  std::int64_t most = sim::domain_size(pools.front());
+  for (const ClusterSpec& pool : pools) most = std::min(most, sim::domain_size(pool));
+  return most;
 }
 
 std::optional<PlanRule> rule_broken_by(const PlanRequest& request, const Plan& plan,

@@ -27,6 +27,9 @@ struct PlacedSpace {
 std::vector<PlacedSpace> spaces_on(const PlanRequest& request,
                                    const std::vector<Placement>& placements);
 
+// The largest degree of tensor parallelism on these pools.
+std::int64_t largest_tp_on(const std::vector<ClusterSpec>& pools, const SearchLimits& limits);
+
 // The first rule that the plan breaks. With `of_any_split` the capabilities of the stack do not
 // count, because it may run other splits of the layers.
 std::optional<PlanRule> rule_broken_by(const PlanRequest& request, const Plan& plan,

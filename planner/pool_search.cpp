@@ -15,6 +15,7 @@
 #include "planner/placed_plans.hpp"
 #include "planner/placed_space.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "planner/replica_search.hpp"
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
@@ -322,21 +323,39 @@ class PoolSearch {
 
   void search_placed() {
     placed_.evaluate();
+    if (request_.places_replicas) replicas_ = search_replicas(request_, caches_, kWholeSpace);
     const std::int64_t simulated = simulate_placed();
     add(placed_.counts(simulated));
-    if (request_.compared_time) *result_.faster_than_compared += placed_.faster_than_compared();
+    add(replicas_.counts);
+    if (request_.compared_time)
+      *result_.faster_than_compared += placed_.faster_than_compared() + replicas_.faster;
     result_.placed = placed_.placements();
+    result_.placed->replica_placements = replicas_.placements;
+    result_.placed->all_shares = replicas_.all;
     result_.placed->best = std::move(best_placed_);
+  }
+
+  // Plans on several pools, best first.
+  std::vector<LookedAtPlan> ranked() const {
+    std::vector<LookedAtPlan> plans;
+    for (const PlacedPlan& each : placed_.plans()) {
+      if (plans.size() == kMostSimulated) break;
+      plans.push_back({each.look, placed_.find(each)});
+    }
+    plans.insert(plans.end(), replicas_.plans.begin(), replicas_.plans.end());
+    std::ranges::stable_sort(plans, {}, [](const LookedAtPlan& each) { return each.look.score; });
+    if (plans.size() > kMostSimulated) plans.resize(kMostSimulated);
+    return plans;
   }
 
   // Returns the number of plans that were simulated. The best one always is.
   std::int64_t simulate_placed() {
-    const std::vector<PlacedPlan>& plans = placed_.plans();
-    const std::size_t most = std::min(plans.size(), kMostSimulated);
+    const std::vector<LookedAtPlan> plans = ranked();
+    const std::size_t most = plans.size();
     std::size_t next = 0;
     while (next < most && !request_.stop.stop_requested()) {
       const double limit = next == 0 ? std::numeric_limits<double>::infinity() : largest_score();
-      std::vector<PlacedPlan> batch;
+      std::vector<LookedAtPlan> batch;
       for (; next < most && batch.size() < kAtOnce && plans[next].look.score <= limit; ++next)
         batch.push_back(plans[next]);
       if (batch.empty()) break;
@@ -353,10 +372,10 @@ class PoolSearch {
                              : kNear * best[top - 1].score;
   }
 
-  void simulate(const std::vector<PlacedPlan>& batch) {
+  void simulate(const std::vector<LookedAtPlan>& batch) {
     std::vector<std::optional<PlanCandidate>> simulated(batch.size());
     tbb::parallel_for(std::size_t{0}, batch.size(), [&](std::size_t i) {
-      const Scenario scenario = scenario_of(request_, placed_.find(batch[i]));
+      const Scenario scenario = scenario_of(request_, batch[i].plan);
       auto result = sim::simulate_step(scenario, request_.stop);
       if (!result) return;
       simulated[i] = rated(scenario, *std::move(result), request_.objective);
@@ -428,6 +447,7 @@ class PoolSearch {
   const PlanRequest& request_;
   PoolLayerCosts caches_;
   PlacedSearch placed_;
+  ReplicaSearch replicas_;
   // Simulated.
   std::vector<PlanCandidate> candidates_;
   // Of those on several pools.

@@ -1,7 +1,8 @@
 // Finds the best plans for a cluster of several pools (docs/models/search.md).
 //
-// Candidates are the plans of each pool alone, by searches of their own, and plans whose stages lie
-// on several pools. The latter are ranked by the analytic level, and the best of them simulated.
+// Candidates are the plans of each pool alone, by searches of their own, and plans whose stages or
+// replicas lie on several pools. The latter are ranked by the analytic level, and the best of them
+// simulated.
 #pragma once
 
 #include "planner/placements.hpp"

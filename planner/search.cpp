@@ -442,6 +442,7 @@ Scenario scenario_of(const PlanRequest& request, const Plan& plan) {
   if (pools_of(plan).size() == 1) {
     scenario.cluster = stage_cluster(request.cluster, plan, 0);
     scenario.plan.stage_pools.clear();
+    scenario.plan.replica_pools.clear();
   }
   return scenario;
 }

@@ -106,9 +106,10 @@ struct PlanRequest {
   std::int64_t layouts = 0;
   // If no plan fits, look for changes that would help.
   bool advice = true;
-  // True to place stages on the pools of the cluster; without it clusters of several pools are
-  // refused.
+  // True to place stages, and with `places_replicas` whole replicas, on the pools of the cluster;
+  // without it clusters of several pools are refused.
   bool takes_pools = false;
+  bool places_replicas = true;
   // 0: one per core.
   int threads = 0;
   // Shared by searches with the same model, cluster and stack; may be null.
@@ -185,12 +186,15 @@ struct PoolAlone {
   std::optional<PlanCandidate> best;
 };
 
-// What a search looked at of the plans whose stages lie on several pools.
+// What a search looked at of the plans whose stages or replicas lie on several pools.
 struct PlacementSearch {
   std::int64_t placements = 0;
   // Every placement, and of each placement every split of the layers. What is not complete is the
   // part that docs/models/search.md says.
   bool all_placements = false, all_splits = false;
+  // Placements of replicas; true if these are all, each with every way to share the batch.
+  std::int64_t replica_placements = 0;
+  bool all_shares = false;
   // The best of the plans that were simulated.
   std::optional<PlanCandidate> best;
 };
@@ -231,7 +235,7 @@ struct SearchResult {
 // evaluated and none fits.
 SearchResult search(const PlanRequest& request);
 
-// The scenario of a found plan, for plan files. If all of its stages lie on one of several pools,
+// The scenario of a found plan, for plan files. If all of its ranks lie on one of several pools,
 // it is a scenario of that pool alone.
 Scenario scenario_of(const PlanRequest& request, const Plan& plan);
 

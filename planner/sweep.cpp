@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/spec/plan_check.hpp"
 #include "core/spec/pools.hpp"
@@ -26,10 +27,27 @@ Resource resource_of(SweepAxis axis) {
   return Resource::ScaleOutBandwidth;
 }
 
+// The smallest batch of whole microbatches of every replica; of replicas on pools, the smallest of
+// which they have the same shares.
+std::int64_t batch_unit(const Plan& plan) {
+  std::int64_t common = 0;
+  for (const PoolReplicas& part : plan.replica_pools) common = std::gcd(common, part.microbatches);
+  return common == 0 ? plan.dp * plan.micro_batch : plan.global_batch / common;
+}
+
+// Replicas on pools keep their shares. A batch that does not allow it breaks a rule.
+void set_global_batch(Plan& plan, std::int64_t batch) {
+  const std::int64_t unit = batch_unit(plan), before = plan.global_batch;
+  plan.global_batch = batch;
+  if (batch % unit != 0) return;
+  for (PoolReplicas& part : plan.replica_pools)
+    part.microbatches = part.microbatches / (before / unit) * (batch / unit);
+}
+
 // The plan's own batch, halves of it in whole microbatches of every replica, and doubles.
 std::vector<double> batches_around(const Plan& plan) {
   constexpr int kSmaller = 5, kLarger = 4;
-  const std::int64_t unit = plan.dp * plan.micro_batch;
+  const std::int64_t unit = batch_unit(plan);
   std::vector<std::int64_t> batches = {plan.global_batch};
   for (int i = 0; i < kSmaller && batches.back() >= 2 * unit; ++i)
     batches.push_back(batches.back() / unit / 2 * unit);
@@ -41,7 +59,7 @@ std::vector<double> batches_around(const Plan& plan) {
 
 // The batch of about as many tokens as the plan's, in whole microbatches of every replica.
 std::int64_t batch_of_same_tokens(const Plan& plan, std::int64_t seq_len) {
-  const std::int64_t unit = plan.dp * plan.micro_batch;
+  const std::int64_t unit = batch_unit(plan);
   const double batches = static_cast<double>(plan.global_batch) *
                          static_cast<double>(plan.seq_len) / static_cast<double>(seq_len * unit);
   return std::max<std::int64_t>(1, std::llround(batches)) * unit;
@@ -52,9 +70,9 @@ Scenario scenario_at(SweepAxis axis, double value, Scenario scenario) {
     const double factor = value / bandwidth_of(axis, scenario.cluster);
     scenario.cluster = improved(scenario.cluster, resource_of(axis), factor - 1.0);
   } else if (axis == SweepAxis::GlobalBatch) {
-    scenario.plan.global_batch = std::llround(value);
+    set_global_batch(scenario.plan, std::llround(value));
   } else if (axis == SweepAxis::SeqLen) {
-    scenario.plan.global_batch = batch_of_same_tokens(scenario.plan, std::llround(value));
+    set_global_batch(scenario.plan, batch_of_same_tokens(scenario.plan, std::llround(value)));
     scenario.plan.seq_len = std::llround(value);
   }
   return scenario;

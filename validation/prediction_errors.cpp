@@ -11,6 +11,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "validation/validated_ground.hpp"
 
 namespace shardwright::validation {
@@ -85,8 +86,7 @@ std::string class_text(PredictionClass of) {
 }
 
 std::optional<PredictionClass> class_of(const Scenario& scenario, const std::string& except) {
-  if (!has_published_errors(scenario.stack) || !scenario.plan.stage_pools.empty())
-    return std::nullopt;
+  if (!has_published_errors(scenario.stack) || names_pools(scenario.plan)) return std::nullopt;
   PredictionClass found{PredictionGround::StatedPlan, workload_of(scenario)};
   if (scenario.stack.generic || !is_well_measured(scenario.cluster.accelerator)) {
     found.ground = PredictionGround::GenericStack;

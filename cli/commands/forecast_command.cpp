@@ -245,7 +245,7 @@ ExitCode forecast(const ForecastOptions& options) {
     const validation::Confidence confidence = validation::confidence_of(
         scenario, chosen.scenario.prediction_class, step.step, step.memory().peak);
     if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
-    if (!scenario.plan.stage_pools.empty())
+    if (names_pools(scenario.plan))
       page.paragraph(
           "Too few published runs used several pools: the interval of the time has no error of the "
           "step in it.");

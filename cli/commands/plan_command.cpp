@@ -146,7 +146,7 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
   if (!answer.result.plans.empty()) {
     const planner::PlanCandidate& best = answer.result.plans.front();
     const Scenario scenario = planner::scenario_of(request, best.plan);
-    if (scenario.plan.stage_pools.empty())
+    if (!names_pools(scenario.plan))
       answer.best =
           planner::explain(scenario, best.result, planner::kSensitivityStep, request.stop);
   }

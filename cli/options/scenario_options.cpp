@@ -303,7 +303,7 @@ ChosenScenario from_row(const ScenarioOptions& options, const std::string& comma
       from_document(json(to_json(*row.scenario)), options.row, options, command);
   chosen.filled_in.insert(chosen.filled_in.begin(), row.assumed.begin(), row.assumed.end());
   // A plan on several pools has no class, although the row has one of its grade.
-  if (chosen.scenario.plan.stage_pools.empty())
+  if (!names_pools(chosen.scenario.plan))
     chosen.prediction_class = validation::class_of(row, chosen.scenario);
   return chosen;
 }

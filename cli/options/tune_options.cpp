@@ -159,11 +159,11 @@ bool runs_on_gpus(const TuneOptions& options, const Plan& plan) {
 // The pools of a trial and its ranks on each.
 std::vector<std::pair<ClusterSpec, std::int64_t>> ranks_on_pools(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
-  if (plan.stage_pools.empty()) return {{scenario.cluster, plan.world_size()}};
+  if (!names_pools(plan)) return {{scenario.cluster, plan.world_size()}};
   std::vector<std::pair<ClusterSpec, std::int64_t>> ranks;
   for (ClusterSpec& pool : pool_clusters(scenario.cluster, plan)) {
-    const auto stages = std::ranges::count(plan.stage_pools, pool.name);
-    ranks.emplace_back(std::move(pool), plan.world_size() / plan.pp * stages);
+    const std::int64_t on_pool = ranks_on_pool(plan, pool.name);
+    ranks.emplace_back(std::move(pool), on_pool);
   }
   return ranks;
 }
@@ -171,7 +171,7 @@ std::vector<std::pair<ClusterSpec, std::int64_t>> ranks_on_pools(const Scenario&
 // The most ranks that trials may have on the plan's cluster. On several pools each trial takes its
 // ranks from each of them.
 std::optional<std::int64_t> most_ranks(const Scenario& scenario) {
-  if (scenario.plan.stage_pools.empty()) return scenario.cluster.most_accelerators();
+  if (!names_pools(scenario.plan)) return scenario.cluster.most_accelerators();
   std::optional<std::int64_t> trials;
   for (const auto& [pool, ranks] : ranks_on_pools(scenario)) {
     if (const auto size = pool.most_accelerators())
@@ -194,7 +194,7 @@ void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& p
     problems.add("--ranks", options.ranks,
                  fmt::format("at most the {} GPUs that {} has or can join{}", format_count(*most),
                              setup.scenario.cluster.name,
-                             setup.scenario.plan.stage_pools.empty() ? "" : " for whole trials"));
+                             !names_pools(setup.scenario.plan) ? "" : " for whole trials"));
   // More ranks than all trials take stay idle.
   setup.workers = static_cast<std::size_t>(
       std::clamp<std::int64_t>(setup.ranks / world, 1, setup.rules.trials));

@@ -61,7 +61,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
       {{"recompute"}, "none", recompute_text},
       {{"layers"}, "", layer_split_text},
-      {{"pools"}, "", [](P p) { return printable(stage_pools_text(p)); }},
+      {{"pools"}, "", [](P p) { return printable(pools_text(p)); }},
       {{"states"},
        name_of(OptimizerStates::OfStack),
        [](P p) { return std::string(name_of(p.optimizer_states)); }},
@@ -256,7 +256,7 @@ ordered_json candidate_json(const PlanCandidate& candidate, const Scenario& scen
   const validation::Confidence confidence =
       validation::confidence_of(scenario, result.step, result.memory().peak);
   ordered_json json = step_json(scenario, result, confidence);
-  if (!candidate.plan.stage_pools.empty()) json["pools"] = pools_of(candidate.plan);
+  if (names_pools(candidate.plan)) json["pools"] = pools_of(candidate.plan);
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();

@@ -56,8 +56,7 @@ Table alone_table(const planner::SearchResult& result) {
 std::string verdict(const planner::SearchResult& result) {
   const planner::PoolAlone* alone = best_alone(result);
   const std::optional<PlanCandidate>& placed = result.placed->best;
-  if (!placed)
-    return "No plan with stages on several pools obeys the rules and fits: leave the others out.";
+  if (!placed) return "No plan on several pools obeys the rules and fits: leave the others out.";
   if (alone == nullptr) return "No plan of one pool alone fits.";
   const double ratio = placed->score / alone->best->score;
   const std::string name = printable(alone->pool);
@@ -74,18 +73,26 @@ std::string verdict(const planner::SearchResult& result) {
 
 std::string looked_at(const planner::PlacementSearch& placed) {
   const std::string placements =
-      placed.all_placements ? fmt::format("all {}", format_plural(placed.placements, "placement"))
-                            : fmt::format("{} of stages that fill the pools",
-                                          format_plural(placed.placements, "placement"));
+      placed.all_placements
+          ? fmt::format("all {} of stages", format_plural(placed.placements, "placement"))
+          : fmt::format("{} of stages that fill the pools",
+                        format_plural(placed.placements, "placement"));
   const char* splits =
       placed.all_splits
           ? "each with every split of the layers"
           : "with layers in proportion to the pools' speeds, moved one by one for the best plans";
+  const std::string replicas =
+      placed.all_shares
+          ? fmt::format("all {} of replicas, each with every way to share the batch",
+                        format_plural(placed.replica_placements, "placement"))
+          : fmt::format(
+                "{} of replicas that fill the pools, with shares of the batch near the "
+                "pools' speeds",
+                format_plural(placed.replica_placements, "placement"));
   return fmt::format(
-      "Of the plans on several pools the search compared {}, {}, at the analytic level, and "
-      "simulated "
-      "those near the best.",
-      placements, splits);
+      "The search compared plans on several pools at the analytic level: {}, {}; and {}. It "
+      "simulated those near the best.",
+      placements, splits, replicas);
 }
 
 }  // namespace
@@ -127,7 +134,7 @@ std::string balance_text(const PlanCandidate& candidate) {
     Seconds sum;
     double stages = 0.0;
     for (std::size_t stage = 0; stage < computing.size(); ++stage) {
-      if (candidate.plan.stage_pools[stage] != pool) continue;
+      if (pool_name_of_stage(candidate.plan, stage) != pool) continue;
       sum += computing[stage];
       stages += 1.0;
     }
@@ -172,6 +179,8 @@ void add_pools(ordered_json& document, const planner::PlanRequest& request,
   document["placed"] = {{"placements", result.placed->placements},
                         {"all_placements", result.placed->all_placements},
                         {"all_splits", result.placed->all_splits},
+                        {"replica_placements", result.placed->replica_placements},
+                        {"all_shares", result.placed->all_shares},
                         {"best", one(result.placed->best)}};
 }
 

@@ -23,7 +23,7 @@ ordered_json stages_json(const Plan& plan, const sim::StepResult& result) {
     ordered_json entry = {{"time", sim::time_json(stage.time)},
                           {"streams", streams_json(stage.streams)},
                           {"memory", sim::memory_json(stage.memory)}};
-    if (!plan.stage_pools.empty()) entry["pool"] = plan.stage_pools[stages.size()];
+    if (names_pools(plan)) entry["pool"] = pool_name_of_stage(plan, stages.size());
     stages.push_back(std::move(entry));
   }
   return stages;

@@ -75,15 +75,15 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
 
 Table stage_table(const Plan& plan, const sim::StepResult& result) {
   std::vector<Column> columns = time_columns();
-  if (!plan.stage_pools.empty()) columns.insert(columns.begin(), {"pool", ColumnKind::Prose});
+  if (names_pools(plan)) columns.insert(columns.begin(), {"pool", ColumnKind::Prose});
   columns.insert(columns.begin(), {"stage", kNumber});
   columns.push_back({"memory", kNumber, "GB"});
   Table table(std::move(columns));
   const int decimals = decimals_for(result.step.value());
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     std::vector<std::string> row = time_cells(result.stages[i].time, decimals);
-    if (!plan.stage_pools.empty()) row.insert(row.begin(), printable(plan.stage_pools[i]));
-    row.insert(row.begin(), format_count(static_cast<std::int64_t>(i)));
+    if (names_pools(plan)) row.insert(row.begin(), printable(pool_name_of_stage(plan, i)));
+    row.insert(row.begin(), format_count(static_cast<std::int64_t>(i) % plan.pp));
     row.push_back(format_gigabytes(result.stages[i].memory.peak));
     table.add_row(std::move(row));
   }
@@ -96,18 +96,23 @@ std::string accelerators_text(const Scenario& scenario) {
   const auto text = [](std::int64_t count, const ClusterSpec& pool) {
     return fmt::format("{} × {}", format_count(count), pool.accelerator.name);
   };
-  if (plan.stage_pools.empty()) return text(plan.world_size(), scenario.cluster);
+  if (!names_pools(plan)) return text(plan.world_size(), scenario.cluster);
   std::vector<std::string> parts;
-  const std::vector<std::string> names = pools_of(plan);
-  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const auto stages = std::count(plan.stage_pools.begin(), plan.stage_pools.end(), names[i]);
-    parts.push_back(text(plan.world_size() / plan.pp * stages, pools[i]));
-  }
+  for (const ClusterSpec& pool : pool_clusters(scenario.cluster, plan))
+    parts.push_back(text(ranks_on_pool(plan, pool.name), pool));
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
 std::string batch_text(const Plan& plan) {
+  if (!plan.replica_pools.empty()) {
+    std::vector<std::string> parts;
+    for (const auto& [pool, replicas, microbatches] : plan.replica_pools)
+      parts.push_back(fmt::format("{} of {} per replica on {}",
+                                  format_plural(microbatches, "microbatch"),
+                                  format_count(plan.micro_batch), printable(pool)));
+    return fmt::format("{} of {}, {}", format_plural(plan.global_batch, "sequence"),
+                       format_plural(plan.seq_len, "token"), fmt::join(parts, ", "));
+  }
   return fmt::format("{} of {}, {} of {} per replica", format_plural(plan.global_batch, "sequence"),
                      format_plural(plan.seq_len, "token"),
                      format_plural(plan.microbatches(), "microbatch"),
@@ -153,6 +158,9 @@ std::string plan_text(const Plan& plan) {
   if (plan.lora) text += ", " + lora_text(plan);
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
+  for (const PoolReplicas& part : plan.replica_pools)
+    text +=
+        fmt::format(", {} on {}", format_plural(part.replicas, "replica"), printable(part.pool));
   if (!plan.stage_pools.empty())
     text += ", on " + printable(fmt::format("{}", fmt::join(pools_of(plan), " then ")));
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
@@ -209,7 +217,7 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
               {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
                                    format_number(rates.tokens_per_s_per_gpu))},
               {"80 % interval", confidence.step ? interval_text(*confidence.step)
-                                : scenario.plan.stage_pools.empty()
+                                : !names_pools(scenario.plan)
                                     ? "unknown: no published run used this stack"
                                     : "unknown: too few published runs used several pools"},
               {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
@@ -268,7 +276,7 @@ void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResul
 }
 
 void add_grounds(Page& page, const Scenario& scenario, const sim::StepResult& result) {
-  if (scenario.plan.stage_pools.empty())
+  if (!names_pools(scenario.plan))
     page.paragraph(planner::limit_text(
         "The plan", planner::explain(scenario, result, planner::kSensitivityStep, {})));
   page.paragraph(planner::estimates_text(planner::figure_counts(scenario.cluster, scenario.stack)) +

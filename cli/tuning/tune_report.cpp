@@ -59,12 +59,12 @@ double gpu_hours(const TuningSetup& setup, double wall_s) {
 // On several pools their mean over the plan's nodes, because there are spares of each pool.
 double accelerators_of_spare(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
-  if (plan.stage_pools.empty()) return static_cast<double>(scenario.cluster.node.accelerators);
+  if (!names_pools(plan)) return static_cast<double>(scenario.cluster.node.accelerators);
   double nodes = 0.0;
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
-    nodes += 1.0 / static_cast<double>(
-                       stage_cluster(scenario.cluster, plan, stage).accelerators_per_node());
-  return static_cast<double>(plan.pp) / nodes;
+  for (const ClusterSpec& pool : pool_clusters(scenario.cluster, plan))
+    nodes += static_cast<double>(ranks_on_pool(plan, pool.name)) /
+             static_cast<double>(pool.accelerators_per_node());
+  return static_cast<double>(plan.world_size()) / nodes;
 }
 
 // Those of its spare nodes.

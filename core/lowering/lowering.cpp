@@ -3,6 +3,7 @@
 #include "core/lowering/message_waits.hpp"
 #include "core/lowering/pool_blocks.hpp"
 #include "core/lowering/stage_writer.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 
@@ -18,10 +19,18 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   program.tensors = blocks.tensors;
   program.blocks = blocks.blocks;
   SurroundingBlocks around(program, blocks.message_bytes, host_waits_for_receives(stack, plan));
-  const std::vector<LayerRange> parts = split_layers(model, plan);
-  const LoweringInput input{model, plan, stack, blocks, schedule, parts};
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
-    program.stages.push_back(write_stage(input, stage, around));
+  const std::vector<LayerRange> layers = split_layers(model, plan);
+  for (std::size_t part = 0; part < replica_parts(plan); ++part) {
+    const Plan own = plan_of_part(plan, part);
+    const bool is_own = own.microbatches() == plan.microbatches();
+    const PipelineSchedule of_part = is_own ? schedule : make_schedule(own.schedule, shape_of(own));
+    const LoweringInput input{model, own, stack, blocks, of_part, layers};
+    for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
+      RankProgram rank = write_stage(input, stage, around);
+      rank.stage = static_cast<std::int32_t>(program.stages.size());
+      program.stages.push_back(std::move(rank));
+    }
+  }
   part_blocks_by_pool(program);
   return program;
 }

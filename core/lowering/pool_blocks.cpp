@@ -1,18 +1,29 @@
 #include "core/lowering/pool_blocks.hpp"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <variant>
 
-#include "core/program/groups.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
 
+// True if some collective of the block joins replicas on several pools.
+bool joins_replicas(const Block& block, const Plan& plan) {
+  return std::any_of(block.ops.begin(), block.ops.end(), [&](const Op& op) {
+    const auto* message = std::get_if<CommunicationWork>(&op.work);
+    return message != nullptr && joins_pools_of_replicas(message->group, plan);
+  });
+}
+
 // The pool at the other end of the messages of a stage's block; its own where it has none.
-std::int32_t peer_pool_of(const Block& block, std::size_t stage,
+std::int32_t peer_pool_of(const Program& program, const Block& block, std::size_t stage,
                           const std::vector<std::int32_t>& pools) {
+  if (!program.plan.replica_pools.empty())
+    return joins_replicas(block, program.plan) ? kAllPools : pools[stage];
   for (const Op& op : block.ops) {
     const auto* message = std::get_if<CommunicationWork>(&op.work);
     if (message == nullptr) continue;
@@ -28,7 +39,7 @@ std::int32_t peer_pool_of(const Block& block, std::size_t stage,
 }  // namespace
 
 void part_blocks_by_pool(Program& program) {
-  if (program.plan.stage_pools.empty()) return;
+  if (!names_pools(program.plan)) return;
   std::vector<std::int32_t> pools;
   for (std::size_t stage = 0; stage < program.stages.size(); ++stage)
     pools.push_back(pool_of_stage(program.plan, stage));
@@ -36,7 +47,8 @@ void part_blocks_by_pool(Program& program) {
   for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
     for (Call& call : program.stages[stage].calls) {
       const std::int32_t pool = pools[stage];
-      const std::int32_t peer_pool = peer_pool_of(program.blocks[call.block], stage, pools);
+      const std::int32_t peer_pool =
+          peer_pool_of(program, program.blocks[call.block], stage, pools);
       if (pool == 0 && peer_pool == 0) continue;
       const auto [place, is_new] = known.try_emplace({call.block, pool, peer_pool},
                                                      static_cast<BlockId>(program.blocks.size()));

@@ -1,4 +1,4 @@
-// Blocks of stages on different pools.
+// Blocks of stages, and of replicas, on different pools.
 #pragma once
 
 #include "core/program/program.hpp"

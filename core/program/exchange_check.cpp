@@ -5,8 +5,10 @@
 #include <map>
 #include <tuple>
 
+#include "core/program/group_lattice.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/program_checks.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -34,16 +36,21 @@ struct Channel {
   std::vector<MessageEnd> sends, receives;
 };
 
+// The number of stages of a replica.
+std::size_t stages_of_replica(const Program& program) {
+  return program.stages.size() / replica_parts(program.plan);
+}
+
 std::map<ChannelKey, Channel> list_messages(const Program& program, FindingList& findings) {
   std::map<ChannelKey, Channel> channels;
+  const auto of_replica = static_cast<std::int32_t>(stages_of_replica(program));
   for (const RankProgram& rank : program.stages) {
     for_each_op(program, rank, [&](const PlacedOp& placed) {
       const bool sends = placed.op.kind == OpKind::Send;
       if (!sends && placed.op.kind != OpKind::Receive) return;
       const auto& work = std::get<CommunicationWork>(placed.op.work);
       const std::int32_t peer = rank.stage + work.peer_offset;
-      if (peer < 0 || peer >= static_cast<std::int32_t>(program.stages.size()) ||
-          peer == rank.stage) {
+      if (peer < 0 || peer / of_replica != rank.stage / of_replica || peer == rank.stage) {
         findings.add(FindingKind::Message, rank.stage, placed.number,
                      fmt::format("{}: there is no stage {} to talk to", describe(placed), peer));
         return;
@@ -150,16 +157,30 @@ std::vector<CollectiveList> list_collectives(const Program& program, Group group
 // Each stage and its mirror image along the pipeline.
 void check_mirrors(const Program& program, FindingList& findings) {
   const std::vector<CollectiveList> issued = list_collectives(program, Group::Mirror);
-  for (std::size_t s = 0; s < issued.size(); ++s)
-    compare(Group::Mirror, static_cast<std::int32_t>(s), issued[issued.size() - 1 - s], issued[s],
-            findings);
+  const std::size_t of_replica = stages_of_replica(program);
+  for (std::size_t s = 0; s < issued.size(); ++s) {
+    const std::size_t mirror = s - s % of_replica + of_replica - 1 - s % of_replica;
+    compare(Group::Mirror, static_cast<std::int32_t>(s), issued[mirror], issued[s], findings);
+  }
 }
 
-// `group` joins stages: all of them, or those two that share an embedding.
-void check_collectives(const Program& program, Group group, FindingList& findings) {
-  const std::vector<CollectiveList> issued = list_collectives(program, group);
+// Each stage of replicas on further pools, and the same stage of those on the first one.
+void check_replicas(const Program& program, FindingList& findings) {
+  const std::size_t of_replica = stages_of_replica(program);
+  for (const Group group : enumerators<Group>()) {
+    if (!joins_pools_of_replicas(group, program.plan)) continue;
+    const std::vector<CollectiveList> issued = list_collectives(program, group);
+    for (std::size_t s = of_replica; s < issued.size(); ++s)
+      compare(group, static_cast<std::int32_t>(s), issued[s % of_replica], issued[s], findings);
+  }
+}
+
+// `group` joins stages: all of a replica, or those two that share an embedding. `issued`: the
+// collectives of all stages, those of the replica beginning with stage `first`.
+void check_collectives(const Program& program, Group group, std::size_t first,
+                       const std::vector<CollectiveList>& issued, FindingList& findings) {
   std::vector<std::size_t> members;
-  for (std::size_t s = 0; s < issued.size(); ++s) {
+  for (std::size_t s = first; s < first + stages_of_replica(program); ++s) {
     if (group == Group::ModelParallel || !issued[s].empty()) members.push_back(s);
   }
   if (members.empty()) return;
@@ -180,9 +201,13 @@ void check_exchanges(const Program& program, FindingList& findings) {
   for (const auto& [key, channel] : list_messages(program, findings)) {
     if (match(key, channel, findings)) check_order(key, channel, findings);
   }
-  for (const Group group : {Group::EmbeddingTie, Group::ModelParallel})
-    check_collectives(program, group, findings);
+  for (const Group group : {Group::EmbeddingTie, Group::ModelParallel}) {
+    const std::vector<CollectiveList> issued = list_collectives(program, group);
+    for (std::size_t s = 0; s < issued.size(); s += stages_of_replica(program))
+      check_collectives(program, group, s, issued, findings);
+  }
   check_mirrors(program, findings);
+  check_replicas(program, findings);
 }
 
 }  // namespace shardwright

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/rank_nesting.hpp"
 
 namespace shardwright {
@@ -126,6 +127,18 @@ GroupLattice group_lattice(Group group, const Plan& plan) {
   }
   SHARDWRIGHT_CHECK(false, "unknown group " + std::to_string(static_cast<int>(group)));
   return {};
+}
+
+bool joins_pools_of_replicas(Group group, const Plan& plan) {
+  const bool over_replicas = axis_of(group) == Axis::Data && group != Group::Mirror;
+  if (!over_replicas || plan.replica_pools.size() < 2) return false;
+  const GroupLattice lattice = group_lattice(group, plan);
+  const std::int64_t replica = plan.world_size() / plan.dp;
+  for (std::size_t part = 1; part < plan.replica_pools.size(); ++part) {
+    const std::int64_t first = first_replica(plan, part) * replica;
+    if (lattice.first_member(first) < first) return true;
+  }
+  return false;
 }
 
 }  // namespace shardwright

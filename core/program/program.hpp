@@ -121,9 +121,8 @@ struct Block {
   // "layer.forward", for example.
   std::string name;
   std::vector<Op> ops;
-  // Where the plan places stages on pools: the pool of its stages, by its number in
-  // `pools_of` (core/spec/pools.hpp), and that of the stages at the other end of its messages, or
-  // kAllPools.
+  // Where the plan names pools: the pool of its stages, by its number in `pools_of`
+  // (core/spec/pools.hpp), and that of the stages at the other end of its messages, or kAllPools.
   std::int32_t pool = 0, peer_pool = 0;
 };
 
@@ -196,6 +195,7 @@ struct Program {
   std::vector<TensorSpec> tensors;
   std::vector<Block> blocks;
   // One rank program per pipeline stage: ranks of a stage differ only in the data that they see.
+  // Replicas on different pools have stages of their own, in the order of the plan's pools.
   std::vector<RankProgram> stages;
 
   // The parts that the call with this index covers.

@@ -12,7 +12,9 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/program/group_lattice.hpp"
 #include "core/program/program_checks.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -36,6 +38,8 @@ class Progress {
   explicit Progress(const Program& program) : program_(program), queues_(program) {
     for (const RankProgram& rank : program.stages) list(rank);
     count_members();
+    for (const Group group : enumerators<Group>())
+      joins_replicas_[group] = joins_pools_of_replicas(group, program.plan);
   }
 
   void run() {
@@ -147,17 +151,23 @@ class Progress {
   std::size_t members_of(const Op& op) const {
     if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return 2;
     const auto* work = std::get_if<CommunicationWork>(&op.work);
-    if (work == nullptr || !joins_stages(work->group)) return 1;
-    return work->group == Group::Mirror ? 2 : members_[work->group];
+    if (work == nullptr) return 1;
+    const std::size_t parts = replica_parts(program_.plan);
+    if (joins_replicas_[work->group]) return parts;
+    if (!joins_stages(work->group)) return 1;
+    return work->group == Group::Mirror ? 2 : members_[work->group] / parts;
   }
 
   RendezvousKey key_of(QueueId id, Stage& stage, const Op& op, std::uint32_t number) const {
     const auto& work = std::get<CommunicationWork>(op.work);
     if (op.kind != OpKind::Send && op.kind != OpKind::Receive) {
       const Group group = work.group;
-      const auto stages = static_cast<std::int32_t>(stages_.size());
+      const auto stages = static_cast<std::int32_t>(stages_.size() / replica_parts(program_.plan));
+      const std::int32_t in_replica = id.stage % stages;
+      const std::int32_t in_pair =
+          work.group == Group::Mirror ? std::min(in_replica, stages - 1 - in_replica) : 0;
       const std::int32_t pair =
-          work.group == Group::Mirror ? std::min(id.stage, stages - 1 - id.stage) : 0;
+          joins_replicas_[group] ? in_replica : id.stage - in_replica + in_pair;
       return {-1, static_cast<std::int32_t>(group), stage.turns[group]++, pair};
     }
     const bool gradient = op.stream == Stream::SendGradient || op.stream == Stream::ReceiveGradient;
@@ -201,6 +211,8 @@ class Progress {
   Queues queues_;
   std::vector<Stage> stages_;
   EnumArray<Group, std::size_t> members_{};
+  // True for groups with members in replicas on several pools.
+  EnumArray<Group, bool> joins_replicas_{};
   // Incomplete rendezvous.
   std::map<RendezvousKey, std::vector<Arrival>> rendezvous_;
   std::vector<QueueId> runnable_;

@@ -36,23 +36,38 @@ GroupTable collect(const std::vector<std::int64_t>& first_members) {
 
 }  // namespace
 
-RankGrid::RankGrid(const Plan& plan)
-    : plan_(plan),
-      stage_ranks_(plan.dp * plan.tp * plan.cp),
-      inside_pipeline_(ranks_inside_pipeline(plan)) {}
+RankGrid::RankGrid(const Plan& plan) : plan_(plan), inside_pipeline_(ranks_inside_pipeline(plan)) {
+  for (std::int64_t stage = 0; stage < count_stages(plan); ++stage)
+    largest_stage_ = std::max(largest_stage_, stage_size(stage));
+}
 
 StageRank RankGrid::locate(std::int64_t rank) const {
+  StageRank place = place_in_replicas(rank);
+  if (plan_.replica_pools.empty()) return place;
+  const std::int64_t of_replica = plan_.tp * plan_.cp;
+  const std::size_t part = part_of_replica(plan_, place.index / of_replica);
+  return {place.stage + static_cast<std::int64_t>(part) * plan_.pp,
+          place.index - first_replica(plan_, part) * of_replica};
+}
+
+// The place if the stages of all replicas were the same.
+StageRank RankGrid::place_in_replicas(std::int64_t rank) const {
   return {rank / inside_pipeline_ % plan_.pp,
           rank % inside_pipeline_ + rank / (inside_pipeline_ * plan_.pp) * inside_pipeline_};
 }
 
 std::int64_t RankGrid::rank_at(StageRank place) const {
+  if (!plan_.replica_pools.empty()) {
+    const auto part = static_cast<std::size_t>(place.stage / plan_.pp);
+    place.stage %= plan_.pp;
+    place.index += first_replica(plan_, part) * plan_.tp * plan_.cp;
+  }
   const std::int64_t outer = place.index / inside_pipeline_;
   return place.index % inside_pipeline_ + (outer * plan_.pp + place.stage) * inside_pipeline_;
 }
 
 RankCoordinates RankGrid::dense_coordinates(std::int64_t rank) const {
-  const StageRank place = locate(rank);
+  const StageRank place = place_in_replicas(rank);
   RankCoordinates result;
   std::int64_t rest = place.index;
   for (const Axis axis : plan_.rank_order) {
@@ -68,10 +83,11 @@ RankCoordinates RankGrid::dense_coordinates(std::int64_t rank) const {
 // the mirror images lie ever closer together.
 std::int64_t RankGrid::first_of_pair(Group group, std::int64_t rank) const {
   const StageRank place = locate(rank);
-  const std::int64_t mirror = plan_.pp - 1 - place.stage;
+  const std::int64_t in_replica = place.stage % plan_.pp, mirror = plan_.pp - 1 - in_replica;
   const bool paired =
-      group == Group::Mirror ? group_size(group, plan_) > 1 : mirror == 0 || place.stage == 0;
-  return paired ? rank_at({std::min(place.stage, mirror), place.index}) : rank;
+      group == Group::Mirror ? group_size(group, plan_) > 1 : mirror == 0 || in_replica == 0;
+  const std::int64_t first = place.stage - in_replica + std::min(in_replica, mirror);
+  return paired ? rank_at({first, place.index}) : rank;
 }
 
 GroupTable RankGrid::table(Group group) const {

@@ -9,10 +9,12 @@
 
 #include "core/op/op.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 
-// A rank of the world as a stage and a number within the stage.
+// A rank of the world as a stage and a number within the stage. Replicas on different pools have
+// stages of their own (core/spec/pools.hpp).
 struct StageRank {
   std::int64_t stage = 0;
   std::int64_t index = 0;
@@ -44,12 +46,17 @@ class RankGrid {
   // A plan that breaks no rule.
   explicit RankGrid(const Plan& plan);
 
-  std::int64_t world_size() const { return plan_.pp * stage_ranks_; }
-  std::int64_t stage_size() const { return stage_ranks_; }
+  std::int64_t world_size() const { return plan_.world_size(); }
+  // The ranks of a stage; of replicas on several pools the most of any.
+  std::int64_t largest_stage() const { return largest_stage_; }
+  std::int64_t stage_size(std::int64_t stage) const {
+    return ranks_of_stage(plan_, static_cast<std::size_t>(stage));
+  }
 
   StageRank locate(std::int64_t rank) const;
   std::int64_t rank_at(StageRank place) const;
 
+  // Along the pipeline, stages of replicas on several pools count from 0 in each replica.
   RankCoordinates dense_coordinates(std::int64_t rank) const;
 
   // Takes O(world size) time. For Group::Pipeline, whose messages go to neighbours, all stages of a
@@ -57,10 +64,11 @@ class RankGrid {
   GroupTable table(Group group) const;
 
  private:
+  StageRank place_in_replicas(std::int64_t rank) const;
   std::int64_t first_of_pair(Group group, std::int64_t rank) const;
 
   Plan plan_;
-  std::int64_t stage_ranks_ = 1;
+  std::int64_t largest_stage_ = 1;
   // Ranks between neighbouring stages.
   std::int64_t inside_pipeline_ = 1;
 };

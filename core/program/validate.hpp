@@ -54,8 +54,9 @@ struct Finding {
 // the program's ops.
 //
 //  - Waits point back: within a block, and from call to call.
-//  - All stages issue the same collectives on groups that join stages, in the same order. The
-//    members of other groups run the same rank program, so theirs agree by construction.
+//  - All stages issue the same collectives on groups that join stages, in the same order, and so do
+//    replicas on several pools on groups that join these. The members of other groups run the same
+//    rank program, so theirs agree by construction.
 //  - Each send has exactly one receive of the same bytes for the same boundary, microbatch and
 //    direction, and the messages of a channel (sender, receiver, direction) are sent in the order
 //    in which they are received, as NCCL pairs them.

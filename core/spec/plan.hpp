@@ -2,6 +2,7 @@
 // fields stand in the table for files, in plan_json.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -234,6 +235,15 @@ struct OverlapSwitches {
   bool operator==(const OverlapSwitches&) const = default;
 };
 
+// The data-parallel replicas on one pool, and the microbatches that each of them runs in a step.
+struct PoolReplicas {
+  std::string pool;
+  std::int64_t replicas = 1;
+  std::int64_t microbatches = 1;
+
+  bool operator==(const PoolReplicas&) const = default;
+};
+
 // Degrees are at least 1. The world has dp * tp * pp * cp ranks; experts are spread over ep of the
 // dp * cp (* tp / expert_tp) ranks of a stage.
 struct Plan {
@@ -268,6 +278,7 @@ struct Plan {
 
   std::vector<std::int64_t> stage_layers;
   std::vector<std::string> stage_pools;
+  std::vector<PoolReplicas> replica_pools;
   bool embedding_counts_as_layer = false;
   bool head_counts_as_layer = false;
   OptimizerStates optimizer_states = OptimizerStates::OfStack;
@@ -294,8 +305,12 @@ struct Plan {
   bool offloads_optimizer() const { return offload_optimizer != OptimizerOffload::None; }
   // The layers of the largest chunk if `layers` are split evenly.
   std::int64_t even_chunk(std::int64_t layers) const { return (layers + chunks() - 1) / chunks(); }
-  // Microbatches that each data-parallel replica runs per step.
-  std::int64_t microbatches() const { return global_batch / (dp * micro_batch); }
+  // Microbatches that each data-parallel replica runs per step; of replicas on pools, the most.
+  std::int64_t microbatches() const {
+    std::int64_t most = replica_pools.empty() ? global_batch / (dp * micro_batch) : 1;
+    for (const PoolReplicas& part : replica_pools) most = std::max(most, part.microbatches);
+    return most;
+  }
 
   bool operator==(const Plan&) const = default;
 };

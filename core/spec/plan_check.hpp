@@ -88,13 +88,14 @@ enum class PlanRule : std::uint8_t {
   UlyssesHeads,       // Ulysses also splits the heads of a tensor-parallel rank over cp
   SequenceParallel,   // seq_len / cp % tp
   Positions,          // learned position embeddings reach as far as seq_len
-  GlobalBatch,        // global_batch % (dp * micro_batch)
+  GlobalBatch,        // global_batch % (dp * micro_batch), or what replica_pools add up to
   StepSize,           // layers * microbatches at most kMostMicrobatchLayers
   VirtualStages,      // vpp is what the schedule runs
   ScheduleShape,      // the schedule runs this many stages and microbatches
   Layers,             // enough layers for an even split over pp * vpp chunks
   StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
   StagePools,         // stage_pools: pools of the cluster, one per stage, that hold their ranks
+  ReplicaPools,       // replica_pools: pools that hold their replicas, which are dp together
   RecomputeModules,   // only with selective recomputation, and modules that the model has
   RecomputeLayers,    // only with full recomputation, and no more than the layers
   RecomputePattern,   // intervals or groups only with full recomputation, one or the other

@@ -152,6 +152,14 @@ void describe_data_parallel(Plan& plan, FieldVisitor& fields) {
   plan.replicas = stated.value_or(ReplicaAgreement());
 }
 
+void describe_pool_replicas(PoolReplicas& part, FieldVisitor& fields) {
+  fields.text("pool", part.pool, kRequired,
+              "name of a pool of the cluster or, for its first pool, of the cluster");
+  fields.integer("replicas", part.replicas, {1, kMaxDegree}, kRequired, "replicas on this pool");
+  fields.integer("microbatches", part.microbatches, {1, kMaxBatch}, kRequired,
+                 "microbatches that each of them runs in a step");
+}
+
 void check_rank_order(ObjectReader& object, const std::vector<Axis>& order) {
   for (auto axis = order.begin(); axis != order.end(); ++axis) {
     if (std::find(order.begin(), axis, *axis) == axis) continue;
@@ -197,6 +205,11 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.texts("stage_pools", plan.stage_pools, kOmissible,
                "pool of each of the `pp` stages, by the name of a pool of the cluster or, for its "
                "first pool, of the cluster; empty: all stages lie on the first pool");
+  fields.list("replica_pools", plan.replica_pools, kOmissible,
+              "pools of the `dp` replicas, in the order of the ranks "
+              "([model](../models/pools.md#replicas)); empty: all lie on the first pool, or as "
+              "`stage_pools` says",
+              [&](PoolReplicas& part) { describe_pool_replicas(part, fields); });
   fields.boolean("embedding_counts_as_layer", plan.embedding_counts_as_layer, kOptional,
                  "the even split counts the embedding as a layer");
   fields.boolean("head_counts_as_layer", plan.head_counts_as_layer, kOptional,

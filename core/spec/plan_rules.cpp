@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/rank_nesting.hpp"
 
 namespace shardwright {
@@ -66,9 +67,9 @@ Problem world_size_problem(const PlanSubject& s) {
   return {"", product_of_degrees(s.plan), fmt::format("{} ranks", s.accelerators)};
 }
 
-// The rule of stage_pools looks at the size and the formats of each pool.
+// The rules of stage_pools and replica_pools look at the size and the formats of each pool.
 bool on_first_pool(const PlanSubject& s) {
-  return s.plan.stage_pools.empty();
+  return !names_pools(s.plan);
 }
 
 bool cluster_size_holds(const PlanSubject& s) {
@@ -257,6 +258,11 @@ Problem positions_problem(const PlanSubject& s) {
 // Batch and pipeline
 
 Problem global_batch_problem(const PlanSubject& s) {
+  if (!s.plan.replica_pools.empty()) {
+    return {"/global_batch", fmt::format("{}", s.plan.global_batch),
+            fmt::format("{}: the sequences of all microbatches of replica_pools",
+                        batch_of_pools(s.plan))};
+  }
   return {"/global_batch", fmt::format("{}", s.plan.global_batch),
           multiple_of(s.plan.dp * s.plan.micro_batch, "dp x micro_batch")};
 }
@@ -374,6 +380,8 @@ constexpr std::array kRules = {
     RuleDefinition{PlanRule::Layers, "layers", layers_hold, layers_problem},
     RuleDefinition{PlanRule::StageLayers, "stage_layers", stage_layers_hold, stage_layers_problem},
     RuleDefinition{PlanRule::StagePools, "stage_pools", stage_pools_hold, stage_pools_problem},
+    RuleDefinition{PlanRule::ReplicaPools, "replica_pools", replica_pools_hold,
+                   replica_pools_problem},
     RuleDefinition{PlanRule::RecomputeModules, "recompute_modules", recompute_modules_hold,
                    recompute_modules_problem},
     RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,

@@ -71,9 +71,11 @@ Problem layers_problem(const PlanSubject& s);
 bool stage_layers_hold(const PlanSubject& s);
 Problem stage_layers_problem(const PlanSubject& s);
 
-// The rule of pool_rules.cpp.
+// The rules of pool_rules.cpp.
 bool stage_pools_hold(const PlanSubject& s);
 Problem stage_pools_problem(const PlanSubject& s);
+bool replica_pools_hold(const PlanSubject& s);
+Problem replica_pools_problem(const PlanSubject& s);
 
 // The rule of replica_rules.cpp.
 bool replicas_hold(const PlanSubject& s);

@@ -29,14 +29,24 @@ std::string layer_split_text(const Plan& plan) {
   return plan.head_counts_as_layer ? "head as layer" : "";
 }
 
-std::string stage_pools_text(const Plan& plan) {
+std::string pools_text(const Plan& plan) {
   const std::vector<std::string> pools = pools_of(plan);
-  if (pools.size() == 1) return pools.front();
   std::vector<std::string> texts;
+  for (const auto& [pool, replicas, microbatches] : plan.replica_pools)
+    texts.push_back(fmt::format("{} {}×{}", pool, replicas, microbatches));
+  if (!texts.empty()) return fmt::format("{}", fmt::join(texts, " "));
+  if (pools.size() == 1) return pools.front();
   for (const std::string& pool : pools)
     texts.push_back(fmt::format(
         "{}×{}", pool, std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool)));
   return fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::string stage_name(const Plan& plan, std::int64_t stage) {
+  std::string name = fmt::format("stage {}", stage % plan.pp);
+  if (!plan.replica_pools.empty())
+    name += " on " + pool_name_of_stage(plan, static_cast<std::size_t>(stage));
+  return name;
 }
 
 std::string recompute_text(const Plan& plan) {

@@ -17,9 +17,14 @@ std::string layers_text(const std::vector<std::int64_t>& counts);
 // as layer" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
-// The pools of the stages: "h100" if all lie on one, or "h100×3 a100×1" with the number of stages
-// on each; empty if the plan names none.
-std::string stage_pools_text(const Plan& plan);
+// The pools of the plan: "h100" if all stages lie on one, or "h100×3 a100×1" with the number of
+// stages on each; "h100 2×6 a100 4×1" where four replicas on the second one run a microbatch each;
+// empty if the plan names none.
+std::string pools_text(const Plan& plan);
+
+// "stage 3"; "stage 3 on h100" where replicas on several pools have stages of their own, counted as
+// core/spec/pools.hpp does.
+std::string stage_name(const Plan& plan, std::int64_t stage);
 
 // "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".
 std::string recompute_text(const Plan& plan);

@@ -9,19 +9,80 @@
 
 namespace shardwright {
 
+std::size_t replica_parts(const Plan& plan) {
+  return std::max<std::size_t>(1, plan.replica_pools.size());
+}
+
+std::size_t part_of_replica(const Plan& plan, std::int64_t replica) {
+  std::size_t part = 0;
+  while (part + 1 < replica_parts(plan) && replica >= first_replica(plan, part + 1)) ++part;
+  return part;
+}
+
+std::int64_t first_replica(const Plan& plan, std::size_t part) {
+  if (plan.replica_pools.empty()) return part == 0 ? 0 : plan.dp;
+  std::int64_t replicas = 0;
+  for (std::size_t i = 0; i < part; ++i) replicas += plan.replica_pools[i].replicas;
+  return replicas;
+}
+
+Plan plan_of_part(const Plan& plan, std::size_t part) {
+  Plan own = plan;
+  if (plan.replica_pools.empty()) return own;
+  const std::int64_t microbatches = plan.replica_pools[part].microbatches;
+  for (PoolReplicas& each : own.replica_pools) each.microbatches = microbatches;
+  own.global_batch = plan.dp * microbatches * plan.micro_batch;
+  return own;
+}
+
+std::int64_t batch_of_pools(const Plan& plan) {
+  double sequences = 0.0;
+  for (const PoolReplicas& part : plan.replica_pools)
+    sequences += static_cast<double>(plan.micro_batch) * static_cast<double>(part.replicas) *
+                 static_cast<double>(part.microbatches);
+  constexpr double kMost = 9e18;
+  return static_cast<std::int64_t>(std::min(sequences, kMost));
+}
+
+std::int64_t count_stages(const Plan& plan) {
+  return plan.pp * static_cast<std::int64_t>(replica_parts(plan));
+}
+
+std::int64_t ranks_of_stage(const Plan& plan, std::size_t stage) {
+  const std::size_t part = stage / static_cast<std::size_t>(plan.pp);
+  return plan.tp * plan.cp * (first_replica(plan, part + 1) - first_replica(plan, part));
+}
+
 std::vector<std::string> pools_of(const Plan& plan) {
   std::vector<std::string> pools;
-  for (const std::string& pool : plan.stage_pools) {
+  const auto add = [&](const std::string& pool) {
     if (std::find(pools.begin(), pools.end(), pool) == pools.end()) pools.push_back(pool);
-  }
+  };
+  for (const std::string& pool : plan.stage_pools) add(pool);
+  for (const PoolReplicas& part : plan.replica_pools) add(part.pool);
   return pools;
 }
 
+const std::string& pool_name_of_stage(const Plan& plan, std::size_t stage) {
+  static const std::string none;
+  if (!plan.stage_pools.empty()) return plan.stage_pools[stage];
+  if (plan.replica_pools.empty()) return none;
+  return plan.replica_pools[stage / static_cast<std::size_t>(plan.pp)].pool;
+}
+
 std::int32_t pool_of_stage(const Plan& plan, std::size_t stage) {
-  if (plan.stage_pools.empty()) return 0;
+  if (!names_pools(plan)) return 0;
   const std::vector<std::string> pools = pools_of(plan);
-  return static_cast<std::int32_t>(std::find(pools.begin(), pools.end(), plan.stage_pools[stage]) -
-                                   pools.begin());
+  return static_cast<std::int32_t>(
+      std::find(pools.begin(), pools.end(), pool_name_of_stage(plan, stage)) - pools.begin());
+}
+
+std::int64_t ranks_on_pool(const Plan& plan, const std::string& pool) {
+  std::int64_t ranks = 0;
+  const auto stages = static_cast<std::size_t>(count_stages(plan));
+  for (std::size_t stage = 0; stage < stages; ++stage)
+    if (pool_name_of_stage(plan, stage) == pool) ranks += ranks_of_stage(plan, stage);
+  return ranks;
 }
 
 std::optional<ClusterSpec> pool_cluster(const ClusterSpec& cluster, const std::string& name) {
@@ -45,7 +106,7 @@ namespace {
 
 ClusterSpec known_pool(const ClusterSpec& cluster, const std::string& name) {
   std::optional<ClusterSpec> pool = pool_cluster(cluster, name);
-  SHARDWRIGHT_CHECK(pool.has_value(), "a stage on a pool that the cluster does not have");
+  SHARDWRIGHT_CHECK(pool.has_value(), "a pool that the cluster does not have");
   return *std::move(pool);
 }
 
@@ -58,8 +119,8 @@ std::vector<ClusterSpec> pool_clusters(const ClusterSpec& cluster, const Plan& p
 }
 
 ClusterSpec stage_cluster(const ClusterSpec& cluster, const Plan& plan, std::int32_t stage) {
-  if (plan.stage_pools.empty()) return cluster;
-  return known_pool(cluster, plan.stage_pools[static_cast<std::size_t>(stage)]);
+  if (!names_pools(plan)) return cluster;
+  return known_pool(cluster, pool_name_of_stage(plan, static_cast<std::size_t>(stage)));
 }
 
 std::vector<std::string> names_of_pools(const ClusterSpec& cluster) {
@@ -76,14 +137,14 @@ FlopPerSecond mean_peak(const ClusterSpec& cluster, const Plan& plan) {
   const auto peak_of = [&](const ClusterSpec& pool) {
     return pool.accelerator.matrix.of(plan.precision);
   };
-  if (plan.stage_pools.empty()) return peak_of(cluster);
+  if (!names_pools(plan)) return peak_of(cluster);
   const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
   // Differences from the first one, so that the mean of equal peaks is exact.
   FlopPerSecond further;
-  for (std::size_t stage = 0; stage < plan.stage_pools.size(); ++stage)
-    further += peak_of(pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]) -
-               peak_of(pools.front());
-  return peak_of(pools.front()) + further / static_cast<double>(plan.pp);
+  for (const ClusterSpec& pool : pools)
+    further += (peak_of(pool) - peak_of(pools.front())) *
+               static_cast<double>(ranks_on_pool(plan, pool.name));
+  return peak_of(pools.front()) + further / static_cast<double>(plan.world_size());
 }
 
 bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
@@ -95,9 +156,11 @@ bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
 }
 
 void refuse_pools(const Plan& plan, const std::string& source) {
-  if (plan.stage_pools.empty()) return;
-  throw InputError(source, {{"/plan/stage_pools",
-                             fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
+  if (!names_pools(plan)) return;
+  const bool stages = !plan.stage_pools.empty();
+  throw InputError(source, {{stages ? "/plan/stage_pools" : "/plan/replica_pools",
+                             fmt::format("{} on pools: {}", stages ? "stages" : "replicas",
+                                         fmt::join(pools_of(plan), ", ")),
                              "no such key: the level bound, `shardwright import` and `calibrate` "
                              "support clusters of one pool only"}});
 }

@@ -1,6 +1,11 @@
-// The pools of a mixed cluster, and the stages that a plan places on them (docs/models/pools.md).
+// The pools of a mixed cluster, and what a plan places on them: the stages of all replicas, or whole
+// replicas (docs/models/pools.md).
 //
 // A cluster's first pool is what its document describes; it bears the cluster's name.
+//
+// Replicas on different pools run different numbers of microbatches, so that their ranks have
+// programs of their own. The functions below count these as stages of their own: first those of the
+// replicas on the first pool that the plan names, and so on.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +19,46 @@
 
 namespace shardwright {
 
-// The pools of the plan's stages, each once, in the order of the pipeline; empty where the plan
-// names none, so that all stages lie on the first pool.
+// True if the plan places stages or replicas on pools.
+inline bool names_pools(const Plan& plan) {
+  return !plan.stage_pools.empty() || !plan.replica_pools.empty();
+}
+
+// The number of parts of the replicas, each on a pool of its own; 1 where the plan names none.
+std::size_t replica_parts(const Plan& plan);
+
+// The part that a replica belongs to, given its place along the data-parallel axis.
+std::size_t part_of_replica(const Plan& plan, std::int64_t replica);
+
+// The first replica of a part, and the one behind its last.
+std::int64_t first_replica(const Plan& plan, std::size_t part);
+
+// The plan whose replicas all run as many microbatches as those of the part do. It has the groups
+// and the shards of `plan`.
+Plan plan_of_part(const Plan& plan, std::size_t part);
+
+// The sequences of a step of all replicas on the plan's pools. It does not overflow in plans whose
+// numbers are in range.
+std::int64_t batch_of_pools(const Plan& plan);
+
+// The number of stages, those of each part of the replicas counted apart.
+std::int64_t count_stages(const Plan& plan);
+
+// The number of ranks of a stage.
+std::int64_t ranks_of_stage(const Plan& plan, std::size_t stage);
+
+// The pools that the plan names, each once, in the order of the stages; empty where the plan names
+// none, so that all stages lie on the first pool.
 std::vector<std::string> pools_of(const Plan& plan);
+
+// The name of the stage's pool; empty where the plan names none.
+const std::string& pool_name_of_stage(const Plan& plan, std::size_t stage);
 
 // The number of the stage's pool in `pools_of`; 0 where the plan names none.
 std::int32_t pool_of_stage(const Plan& plan, std::size_t stage);
+
+// The number of ranks on a pool that the plan names.
+std::int64_t ranks_on_pool(const Plan& plan, const std::string& pool);
 
 // The pool of this name as a cluster of this pool alone; nothing if the cluster has no such pool.
 // Curves that were measured on a network are those of the first pool.

@@ -7,6 +7,7 @@
 
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/plan_rules.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -27,6 +28,7 @@ std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
 }  // namespace
 
 bool global_batch_holds(const PlanSubject& s) {
+  if (!s.plan.replica_pools.empty()) return s.plan.global_batch == batch_of_pools(s.plan);
   return divides(s.plan.dp * s.plan.micro_batch, s.plan.global_batch);
 }
 
@@ -51,15 +53,14 @@ Problem virtual_stages_problem(const PlanSubject& s) {
           s.plan.schedule == ScheduleKind::ZbV ? "2" : "1, or the schedule interleaved"};
 }
 
-// These rules repeat why_not() of the schedules in numbers alone; a test compares the two.
-bool schedule_shape_holds(const PlanSubject& s) {
-  // Those rules report their own problems.
-  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s)) return true;
-  const ScheduleShape shape = shape_of(s.plan);
+namespace {
+
+// This repeats why_not() of the schedules in numbers alone; a test compares the two.
+bool runs_shape(ScheduleKind schedule, const ScheduleShape& shape) {
   const double slots = static_cast<double>(shape.stages) * static_cast<double>(shape.chunks) *
                        static_cast<double>(shape.microbatches);
   if (slots > kMostMicrobatchChunks) return false;
-  switch (s.plan.schedule) {
+  switch (schedule) {
     case ScheduleKind::Interleaved:
       return shape.chunks == 1 || (shape.stages > 1 && divides(shape.stages, shape.microbatches));
     case ScheduleKind::DualPipe:
@@ -70,8 +71,27 @@ bool schedule_shape_holds(const PlanSubject& s) {
   }
 }
 
+// Replicas on different pools run different shapes: the first one that the schedule does not run;
+// of none, the last one.
+ScheduleShape shape_to_judge(const Plan& plan) {
+  ScheduleShape shape = shape_of(plan);
+  for (const PoolReplicas& part : plan.replica_pools) {
+    shape.microbatches = part.microbatches;
+    if (!runs_shape(plan.schedule, shape)) break;
+  }
+  return shape;
+}
+
+}  // namespace
+
+bool schedule_shape_holds(const PlanSubject& s) {
+  // Those rules report their own problems.
+  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s)) return true;
+  return runs_shape(s.plan.schedule, shape_to_judge(s.plan));
+}
+
 Problem schedule_shape_problem(const PlanSubject& s) {
-  const ScheduleShape shape = shape_of(s.plan);
+  const ScheduleShape shape = shape_to_judge(s.plan);
   return {"/schedule",
           fmt::format("{} on {} stages with {} microbatches", name_of(s.plan.schedule),
                       shape.stages, shape.microbatches),

@@ -37,9 +37,8 @@ std::vector<RankCommunicators::Channel> RankCommunicators::channels_of(const Pro
       const bool sends = op.kind == OpKind::Send;
       if (!sends && op.kind != OpKind::Receive) continue;
       const auto& work = std::get<CommunicationWork>(op.work);
-      const int peer = stage + work.peer_offset;
-      channels.insert(
-          {sends ? stage : peer, sends ? peer : stage, channel_of(op.stream), work.group});
+      const int own = stage % static_cast<int>(program.plan.pp), peer = own + work.peer_offset;
+      channels.insert({sends ? own : peer, sends ? peer : own, channel_of(op.stream), work.group});
     }
   }
   return {channels.begin(), channels.end()};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/spec/pools.hpp"
 #include "executor/data/hash.hpp"
 #include "executor/data/sequence_part.hpp"
 
@@ -86,6 +87,24 @@ void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
   for (std::uint64_t number = 0; number < checked; ++number) read(order_.sample(number), sample);
 }
 
+namespace {
+
+// The place of a replica's microbatch in the step: the replicas take the first microbatches, in
+// their order, then the second ones, and so on; replicas on some pools run more of them.
+std::int64_t place_of_microbatch(const Plan& plan, std::int64_t replica, std::int64_t microbatch) {
+  if (plan.replica_pools.empty()) return microbatch * plan.dp + replica;
+  std::int64_t place = 0;
+  for (std::size_t part = 0; part < plan.replica_pools.size(); ++part) {
+    const auto [pool, replicas, microbatches] = plan.replica_pools[part];
+    const std::int64_t first = first_replica(plan, part);
+    place += replicas * std::min(microbatch, microbatches);
+    if (microbatch < microbatches) place += std::clamp<std::int64_t>(replica - first, 0, replicas);
+  }
+  return place;
+}
+
+}  // namespace
+
 template <class SampleAt>
 Batch BatchLoader::part_of_batch(const SampleAt& sample_at, std::int64_t data_rank,
                                  std::int64_t context_rank) const {
@@ -93,9 +112,10 @@ Batch BatchLoader::part_of_batch(const SampleAt& sample_at, std::int64_t data_ra
   const std::int64_t held = plan_.seq_len / plan_.cp;
   Batch batch;
   std::vector<std::int32_t> sample;
-  for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
+  const Plan own = plan_of_part(plan_, part_of_replica(plan_, data_rank));
+  for (std::int64_t m = 0; m < own.microbatches(); ++m) {
     for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
-      const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
+      const std::int64_t in_step = place_of_microbatch(plan_, data_rank, m) * plan_.micro_batch + i;
       read(sample_at(static_cast<std::uint64_t>(in_step)), sample);
       for (std::int64_t t = 0; t < held; ++t) {
         const auto position = static_cast<std::size_t>(part.position(t, held));

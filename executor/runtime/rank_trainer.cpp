@@ -60,8 +60,9 @@ ParameterLayout rank_layout(const Program& program, const ModelSpec& model, std:
 
 namespace {
 
+// Of the replica that runs the most microbatches.
 std::size_t batch_bytes(const Plan& plan) {
-  return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len / plan.cp) *
+  return static_cast<std::size_t>(plan.microbatches() * plan.micro_batch * plan.seq_len / plan.cp) *
          sizeof(std::int32_t);
 }
 
@@ -150,7 +151,7 @@ AdamStep adam_step(const TrainingOptions& options, std::int64_t step) {
 bool knows_own_gradients(const ModelSpec& model, const Program& program) {
   const Plan& plan = program.plan;
   if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2 || model.moe) return false;
-  if (plan.replicas != ReplicaAgreement()) return false;
+  if (plan.replicas != ReplicaAgreement() || !plan.replica_pools.empty()) return false;
   const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
   return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
     return std::any_of(block.ops.begin(), block.ops.end(), ties);
@@ -176,7 +177,7 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       tokens_(kernels.allocate(batch_bytes(program.plan))),
       targets_(kernels.allocate(batch_bytes(program.plan))),
       ops_(model, program, rank, kernels, communicators_, parameters_, servers_),
-      runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
+      runner_(program, RankGrid(program.plan).locate(rank).stage, kernels, ops_, make_queues,
               {[this] {
                  communicators_.for_each(&Communicator::abort);
                  servers_.abort();

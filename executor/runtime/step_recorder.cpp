@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/spec/plan_text.hpp"
 #include "executor/comm/socket.hpp"
 
 namespace shardwright::executor {
@@ -18,8 +19,8 @@ Seconds seconds(StepRecorder::Clock::duration duration) {
 StepRecorder::StepRecorder(const Plan& plan, std::int64_t rank)
     : grid_(plan), rank_(static_cast<std::int32_t>(rank)), origin_(Clock::now()) {
   timeline_.origin = TimelineOrigin::Measured;
-  timeline_.ranks.push_back({rank_, "stage " + std::to_string(grid_.locate(rank).stage),
-                             host_name(), seconds(origin_.time_since_epoch())});
+  timeline_.ranks.push_back({rank_, stage_name(plan, grid_.locate(rank).stage), host_name(),
+                             seconds(origin_.time_since_epoch())});
 }
 
 void StepRecorder::add(const Op& op, const Call& call, Clock::time_point start,

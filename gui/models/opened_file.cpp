@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "core/timeline/timeline_file.hpp"
@@ -186,8 +187,8 @@ QString calibration_obstacle(const QString& folder) {
   std::size_t ranks = 0;
   try {
     const Plan plan = load_scenario(run->plan.toStdString()).plan;
-    if (!plan.stage_pools.empty())
-      return u"The run's stages lie on several pools: calibrate the profile of each pool on runs "
+    if (names_pools(plan))
+      return u"The run's ranks lie on several pools: calibrate the profile of each pool on runs "
              u"of its hosts alone."_s;
     ranks = static_cast<std::size_t>(plan.world_size());
   } catch (const InputError& error) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
 
@@ -135,8 +136,8 @@ void add_names(FigureList& list) {
       list.name("pools", "pools",
                 "The pool of the stages, or the number of stages on each pool, in the order of the "
                 "pipeline (h100×3 a100×1)",
-                [](P p) { return text_or_dash(stage_pools_text(p)); }),
-      [](P p) { return !p.stage_pools.empty(); });
+                [](P p) { return text_or_dash(pools_text(p)); }),
+      [](P p) { return names_pools(p); });
   list.name("schedule", "schedule", "Pipeline schedule",
             [](P p) { return p.pp > 1 ? to_qstring(name_of(p.schedule)) : dash(); });
   list.name("recompute", "recompute", "Activations that the backward pass computes again",

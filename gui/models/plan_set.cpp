@@ -100,7 +100,7 @@ void check_rules(const planner::PlanRequest& request, const Plan& plan, ObjectRe
 // A result names the pool beside a plan that lies on it alone, because it writes this plan for a
 // cluster that is this pool. The check of rules refuses a plan that has more stages than layers.
 void take_pool(Plan& plan, std::int64_t layers, ObjectReader& object) {
-  if (!plan.stage_pools.empty() || plan.pp > layers || !object.has("pools")) return;
+  if (names_pools(plan) || plan.pp > layers || !object.has("pools")) return;
   const std::vector<std::string> pools = object.texts("pools");
   if (pools.size() == 1) plan.stage_pools.assign(static_cast<std::size_t>(plan.pp), pools.front());
 }
@@ -112,10 +112,10 @@ PlanCandidate read_candidate(const planner::PlanRequest& request, ObjectReader& 
   take_pool(candidate.plan, request.model.layers, object);
   if (object.problems().empty()) check_rules(request, candidate.plan, object);
   candidate.result = read_result(object);
-  const std::size_t stages = candidate.result.stages.size();
-  if (!candidate.plan.stage_pools.empty() && stages != candidate.plan.stage_pools.size())
+  const auto stages = static_cast<std::int64_t>(candidate.result.stages.size());
+  if (names_pools(candidate.plan) && stages != count_stages(candidate.plan))
     object.problem("stages", std::to_string(stages),
-                   fmt::format("{}, as the plan has", candidate.plan.stage_pools.size()));
+                   fmt::format("{}, as the plan has", count_stages(candidate.plan)));
   candidate.analytic = Seconds(object.number("analytic_s", kNonNegative));
   candidate.bound = Seconds(object.number("bound_s", kNonNegative));
   candidate.dollars_per_step = Dollars(object.number("dollars_per_step", kNonNegative));

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/run_spec.hpp"
 
 namespace shardwright::gui {
@@ -124,7 +125,7 @@ QString plan_text(const Plan& plan) {
     fmt::format_to(end, " · recompute {}", recompute_text(plan));
   if (const std::string split = layer_split_text(plan); !split.empty())
     fmt::format_to(end, " · {}{}", plan.stage_layers.empty() ? "" : "layers ", split);
-  if (!plan.stage_pools.empty()) fmt::format_to(end, " · on {}", stage_pools_text(plan));
+  if (names_pools(plan)) fmt::format_to(end, " · on {}", pools_text(plan));
   if (plan.optimizer_states != OptimizerStates::OfStack)
     fmt::format_to(end, " · {} optimizer states", name_of(plan.optimizer_states));
   if (plan.offloads_optimizer())

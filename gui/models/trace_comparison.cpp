@@ -9,6 +9,7 @@
 #include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_timeline.hpp"
+#include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -186,7 +187,7 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop) {
   TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}, false};
-  if (!scenario.plan.stage_pools.empty()) {
+  if (names_pools(scenario.plan)) {
     comparison.obstacle =
         u"The chosen plan lies on several pools, and a trace is compared with plans on one pool "
         "alone. Choose one of these in Plans, or open its file."_s;

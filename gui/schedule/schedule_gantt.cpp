@@ -7,6 +7,7 @@
 #include "core/program/rank_grid.hpp"
 #include "core/program/shard_shape.hpp"
 #include "core/schedule/schedule_timing.hpp"
+#include "core/spec/pools.hpp"
 #include "gui/models/shown_ranks.hpp"
 #include "gui/models/text.hpp"
 
@@ -30,17 +31,19 @@ struct Passes {
 
 class SlotFinder {
  public:
-  SlotFinder(const ModelSpec& model, const Plan& plan)
-      : schedule_(make_schedule(plan.schedule, shape_of(plan))),
+  SlotFinder(const ModelSpec& model, const Plan& plan, std::size_t part)
+      : schedule_(make_schedule(plan.schedule, shape_of(plan_of_part(plan, part)))),
         layers_(split_layers(model, plan)),
-        grid_(plan) {}
+        grid_(plan),
+        first_stage_(static_cast<std::int64_t>(part * schedule_.stages.size())) {}
 
   std::optional<StageSlotTimes> find(const Timeline& timeline) const {
     const auto ranks = first_ranks(timeline, grid_);
-    if (ranks.size() != schedule_.stages.size()) return std::nullopt;
     StageSlotTimes times;
-    for (const auto& [stage, rank] : ranks) {
-      const auto number = static_cast<std::size_t>(stage);
+    for (std::size_t number = 0; number < schedule_.stages.size(); ++number) {
+      const auto found = ranks.find(first_stage_ + static_cast<std::int64_t>(number));
+      if (found == ranks.end()) return std::nullopt;
+      const std::int32_t rank = found->second;
       auto of_stage = slots_of(number, passes_of(timeline, number, rank));
       if (!of_stage) return std::nullopt;
       times.push_back(std::move(*of_stage));
@@ -122,6 +125,8 @@ class SlotFinder {
   PipelineSchedule schedule_;
   std::vector<LayerRange> layers_;
   RankGrid grid_;
+  // The number of the first stage of the part of the replicas.
+  std::int64_t first_stage_;
 };
 
 }  // namespace
@@ -245,9 +250,9 @@ TextTable schedule_table(const ScheduleGantt& gantt) {
 }
 
 std::optional<StageSlotTimes> stage_slots(const Timeline& timeline, const ModelSpec& model,
-                                          const Plan& plan) {
-  if (why_not(plan.schedule, shape_of(plan))) return std::nullopt;
-  return SlotFinder(model, plan).find(timeline);
+                                          const Plan& plan, std::size_t part) {
+  if (why_not(plan.schedule, shape_of(plan_of_part(plan, part)))) return std::nullopt;
+  return SlotFinder(model, plan, part).find(timeline);
 }
 
 }  // namespace shardwright::gui

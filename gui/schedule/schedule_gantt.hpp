@@ -107,8 +107,8 @@ TextTable schedule_table(const ScheduleGantt& gantt);
 // waits for tensor-parallel collectives. Recomputation belongs to the backward pass.
 //
 // Returns nothing if the timeline lacks a stage or a slot. If a stage has several ranks, the first
-// one counts.
+// one counts. `part`: whose stages they are, where the plan's replicas lie on several pools.
 std::optional<StageSlotTimes> stage_slots(const Timeline& timeline, const ModelSpec& model,
-                                          const Plan& plan);
+                                          const Plan& plan, std::size_t part = 0);
 
 }  // namespace shardwright::gui

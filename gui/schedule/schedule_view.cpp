@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
 #include "gui/style/icons.hpp"
@@ -23,10 +24,11 @@ constexpr double kReplaySeconds = 12.0;
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;
 
-GanttStep step_of(const sim::StepResult& result) {
-  GanttStep step{result.step.value(), {}, static_cast<std::size_t>(result.bottleneck)};
-  for (const sim::StageResult& stage : result.stages)
-    step.bubbles.push_back(stage.time.bubble.value());
+// The step on so many stages from `first` on, one of which is the bottleneck.
+GanttStep step_of(const sim::StepResult& result, std::int64_t first, std::int64_t stages) {
+  GanttStep step{result.step.value(), {}, static_cast<std::size_t>(result.bottleneck - first)};
+  for (std::int64_t stage = first; stage < first + stages; ++stage)
+    step.bubbles.push_back(result.stages[static_cast<std::size_t>(stage)].time.bubble.value());
   return step;
 }
 
@@ -86,13 +88,19 @@ void ScheduleView::connect_parts() {
 
 void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline,
                             const sim::StepResult* result) {
-  const ScheduleShape shape = shape_of(plan);
+  const std::int64_t part = result == nullptr ? 0 : result->bottleneck / plan.pp;
+  const ScheduleShape shape = shape_of(plan_of_part(plan, static_cast<std::size_t>(part)));
   // One stage has no pipeline to show.
   if (plan.pp < 2 || why_not(plan.schedule, shape)) return clear();
+  first_stage_ = part * plan.pp;
   std::optional<StageSlotTimes> times;
-  if (timeline != nullptr && result != nullptr) times = stage_slots(*timeline, model, plan);
+  if (timeline != nullptr && result != nullptr)
+    times = stage_slots(*timeline, model, plan, static_cast<std::size_t>(part));
   if (times) {
-    set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result)));
+    set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result, first_stage_, plan.pp)));
+    if (!plan.replica_pools.empty())
+      note_->setText(u"Replicas on %1"_s.arg(
+          to_qstring(pool_name_of_stage(plan, static_cast<std::size_t>(first_stage_)))));
   } else {
     set_gantt(ScheduleGantt(plan.schedule, shape));
     note_->setText(u"Equal durations; messages take no time"_s);

@@ -26,7 +26,8 @@ class ScheduleView : public View {
   explicit ScheduleView(QWidget* parent = nullptr);
 
   // Shows the slots of the timeline of the step with this result. If the timeline lacks some, the
-  // view shows equal durations and says so.
+  // view shows equal durations and says so. Of replicas on several pools it shows those on the pool
+  // that computes longest.
   void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr,
                 const sim::StepResult* result = nullptr);
   void set_gantt(ScheduleGantt gantt);
@@ -34,6 +35,8 @@ class ScheduleView : public View {
   void clear(const QString& hint = {});
 
   ScheduleCanvas& canvas() const { return *canvas_; }
+  // The number in the plan of the first stage that is shown.
+  std::int64_t first_stage() const { return first_stage_; }
   bool playing() const { return ticks_.isActive(); }
 
   std::vector<ReportPart> report() const override {
@@ -56,6 +59,7 @@ class ScheduleView : public View {
   void tick();
   void show_moment();
 
+  std::int64_t first_stage_ = 0;
   ScheduleCanvas* canvas_;
   EmptyState* empty_ = nullptr;
   QWidget* controls_ = nullptr;

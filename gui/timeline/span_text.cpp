@@ -78,10 +78,16 @@ DeviceLimits RankLimits::of(std::int32_t rank) const {
 RankLimits limits_of(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   RankLimits limits;
-  if (plan.stage_pools.empty()) {
+  if (!names_pools(plan)) {
     limits.stages = {limits_on(scenario.cluster, plan.precision)};
     return limits;
   }
+  // The ranks of a replica follow each other where replicas lie on pools.
+  if (!plan.replica_pools.empty()) limits.ranks_of_stage = plan.world_size() / plan.dp;
+  for (const PoolReplicas& part : plan.replica_pools)
+    limits.stages.insert(limits.stages.end(), static_cast<std::size_t>(part.replicas),
+                         limits_on(*pool_cluster(scenario.cluster, part.pool), plan.precision));
+  if (!plan.replica_pools.empty()) return limits;
   // The ranks of a stage follow each other where stages lie on pools.
   limits.ranks_of_stage = plan.world_size() / plan.pp;
   for (std::int32_t stage = 0; stage < plan.pp; ++stage)

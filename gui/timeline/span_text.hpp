@@ -25,9 +25,9 @@ struct DeviceLimits {
   BytesPerSecond between_nodes;
 };
 
-// The limits of the ranks of a timeline, which on several pools differ by their stages.
+// The limits of the ranks of a timeline, which on several pools differ by their stages or replicas.
 struct RankLimits {
-  // One for each stage, or one for all ranks; empty if nothing is known.
+  // One for each stage, or each replica, or one for all ranks; empty if nothing is known.
   std::vector<DeviceLimits> stages;
   std::int64_t ranks_of_stage = 1;
 

@@ -77,7 +77,7 @@ class LinkTraffic::Builder {
   }
 
   void load_messages(Pattern& pattern) {
-    for (std::int64_t i = 0; i < grid_.stage_size(); ++i) {
+    for (std::int64_t i = 0; i < grid_.stage_size(pattern.stage); ++i) {
       send(grid_.rank_at({pattern.stage, i}), grid_.rank_at({pattern.peer_stage, i}), 1.0);
       pattern.senders += 1.0;
     }

@@ -2,31 +2,48 @@
 
 #include <algorithm>
 
+#include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// The stages of a pool are neighbours.
-std::vector<PoolStages> stages_by_pool(const Plan& plan) {
-  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
-  std::vector<PoolStages> all;
-  std::int64_t first = 0;
+// The part of a plan on one pool, and a plan of this part alone.
+struct PoolPart {
+  PoolStages stages;
+  Plan own;
+};
+
+// The stages of a pool are neighbours, and so are the replicas of one.
+std::vector<PoolPart> parts_by_pool(const Plan& plan) {
+  std::vector<PoolPart> parts;
+  std::int64_t first = 0, rank = 0;
   for (const std::string& pool : pools_of(plan)) {
-    const std::int64_t count = std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool);
-    all.push_back({pool, first, count, first * ranks_of_stage});
-    first += count;
+    Plan own = plan;
+    own.stage_pools.clear();
+    own.replica_pools.clear();
+    const std::int64_t ranks = ranks_on_pool(plan, pool);
+    if (plan.replica_pools.empty()) {
+      own.pp = std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool);
+    } else {
+      own.dp = ranks / (plan.world_size() / plan.dp);
+    }
+    parts.push_back({{pool, first, own.pp, rank}, own});
+    first += plan.replica_pools.empty() ? own.pp : 0;
+    rank += ranks;
   }
-  return all;
+  return parts;
 }
 
-// The groups of whose ranks some lie on other pools.
-bool spans_pools(Group group) {
+// True for the groups of whose ranks some lie on other pools.
+bool spans_pools(Group group, const Plan& plan) {
+  if (!plan.replica_pools.empty()) return joins_pools_of_replicas(group, plan);
   return group == Group::EmbeddingTie || group == Group::ModelParallel || group == Group::Mirror;
 }
 
 // What the ranks of the stages do among themselves, with numbers from 0.
-Timeline part_of(const Timeline& timeline, const PoolStages& stages, std::int64_t ranks) {
+Timeline part_of(const Timeline& timeline, const Plan& plan, const PoolStages& stages,
+                 std::int64_t ranks) {
   const auto before = static_cast<std::int32_t>(stages.first_rank);
   const auto is_here = [&](std::int32_t rank) { return rank >= before && rank - before < ranks; };
   Timeline part;
@@ -38,7 +55,7 @@ Timeline part_of(const Timeline& timeline, const PoolStages& stages, std::int64_
   }
   for (Span span : timeline.spans) {
     if (!is_here(span.rank) || (span.peer >= 0 && !is_here(span.peer))) continue;
-    if (span.group && spans_pools(*span.group)) continue;
+    if (span.group && spans_pools(*span.group, plan)) continue;
     span.rank -= before;
     if (span.peer >= 0) span.peer -= before;
     part.spans.push_back(std::move(span));
@@ -51,16 +68,13 @@ Timeline part_of(const Timeline& timeline, const PoolStages& stages, std::int64_
 std::vector<std::shared_ptr<const PlacedStep>> placed_steps(const Scenario& scenario,
                                                             const Timeline* timeline) {
   const Plan& plan = scenario.plan;
-  if (plan.stage_pools.empty())
+  if (!names_pools(plan))
     return {std::make_shared<const PlacedStep>(scenario.cluster, plan, timeline)};
   std::vector<std::shared_ptr<const PlacedStep>> steps;
-  for (const PoolStages& stages : stages_by_pool(plan)) {
-    Plan own = plan;
-    own.pp = stages.count;
-    own.stage_pools.clear();
+  for (const auto& [stages, own] : parts_by_pool(plan)) {
     const ClusterSpec cluster = *pool_cluster(scenario.cluster, stages.pool);
     const Timeline part =
-        timeline == nullptr ? Timeline() : part_of(*timeline, stages, own.world_size());
+        timeline == nullptr ? Timeline() : part_of(*timeline, plan, stages, own.world_size());
     auto step = std::make_shared<PlacedStep>(cluster, own, &part, stages);
     // Loads are shares of the whole step, in which the other pools work, too.
     step->seconds = 0.0;

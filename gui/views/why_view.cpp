@@ -8,6 +8,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "core/spec/plan_text.hpp"
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
@@ -333,8 +334,10 @@ TextTable WhyView::table() const {
     for (const MemoryCategory category : enumerators<MemoryCategory>()) {
       const Bytes bytes = memory.of(category);
       if (bytes > Bytes())
-        add(tr("memory of stage %1").arg(stage), title_of(category), bytes.value(), "bytes",
-            bytes / capacities[stage]);
+        add(tr("memory of %1")
+                .arg(to_qstring(
+                    stage_name(set->plans[*chosen].plan, static_cast<std::int64_t>(stage)))),
+            title_of(category), bytes.value(), "bytes", bytes / capacities[stage]);
     }
   }
   for (const planner::Sensitivity& each : sensitivity_->sensitivities())

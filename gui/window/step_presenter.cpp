@@ -6,7 +6,9 @@
 #include <array>
 
 #include "core/program/rank_grid.hpp"
+#include "core/spec/plan_text.hpp"
 #include "gui/models/freed_memory.hpp"
+#include "gui/models/text.hpp"
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/timeline/trace_panel.hpp"
@@ -122,13 +124,14 @@ void StepPresenter::link_selections() {
           [this] { views_.timeline->canvas().mark_moment(std::nullopt); });
   connect(&views_.schedule->canvas(), &ScheduleCanvas::slot_selected, this,
           [this](int stage, const GanttBox& box) {
-            show_stage(stage);
+            show_stage(views_.schedule->first_stage() + stage);
             views_.timeline->canvas().select_range(box.start, box.finish);
           });
 }
 
 void StepPresenter::show_stage(std::int64_t stage) {
-  views_.timeline->canvas().scroll_to(u"stage %1"_s.arg(stage));
+  if (!shown_) return;
+  views_.timeline->canvas().scroll_to(to_qstring(stage_name(shown_->scenario.plan, stage)));
 }
 
 bool StepPresenter::anybody_looks() const {

@@ -74,6 +74,9 @@ void note_pools(const Scenario& scenario, PlanExport& result) {
   const Plan& plan = scenario.plan;
   const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
   if (pools.empty()) return;
+  if (!plan.replica_pools.empty())
+    return result.refuse("replica_pools", pools_text(plan),
+                         "replicas on one pool: frameworks give each the same share of the batch");
   // Pipeline stages are the outermost axis of plans on pools.
   const std::int64_t per_stage = plan.world_size() / plan.pp;
   std::vector<std::string> places;

@@ -126,8 +126,35 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
   return std::max(Seconds(step), bound);
 }
 
+namespace {
+
+// Replicas on several pools wait for those of the slowest one. `scenario` has them.
+StepEstimate estimate_replicas(const Scenario& scenario) {
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, scenario.plan);
+  std::vector<ClusterSpec> outside;
+  for (const ClusterSpec& pool : pools)
+    outside.push_back(seen_from_outside(pool, scenario.cluster.between_pools));
+  StepEstimate slowest;
+  ScheduleProfiles profiles;
+  for (std::size_t part = 0; part < scenario.plan.replica_pools.size(); ++part) {
+    const Plan plan = plan_of_part(scenario.plan, part);
+    const ClusterSpec pool = *pool_cluster(scenario.cluster, plan.replica_pools[part].pool);
+    const LayerCosts layers = layer_costs(scenario.model, plan, pool, scenario.stack);
+    StageCostCache cache({scenario.model, pool, scenario.stack, layers, {}, outside}, profiles);
+    slowest.memory = std::max(slowest.memory, cache.memory(plan));
+    const StageCosts& costs = cache.costs();
+    const Seconds bound = bound_step(costs, plan);
+    slowest.bound = std::max(slowest.bound, bound);
+    slowest.analytic = std::max(slowest.analytic, analytic_step(costs, plan, bound));
+  }
+  return slowest;
+}
+
+}  // namespace
+
 StepEstimate estimate_step(const Scenario& given) {
   const Scenario scenario = with_equal_pools_as_one(given);
+  if (!scenario.plan.replica_pools.empty()) return estimate_replicas(scenario);
   const std::vector<PoolCosts> pools = costs_of_pools(scenario);
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);

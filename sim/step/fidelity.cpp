@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/program/rank_grid.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/step/analytic.hpp"
 
 namespace shardwright::sim {
@@ -36,9 +37,10 @@ std::vector<std::int64_t> slowest_of_stages(const Plan& plan, const RankVariatio
   const RankGrid grid(plan);
   const std::int64_t preferred = slowest_index(grid, variation);
   std::vector<std::int64_t> slowest;
-  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-    slowest.push_back(grid.rank_at({stage, preferred}));
-    for (std::int64_t index = 0; index < grid.stage_size(); ++index) {
+  for (std::int64_t stage = 0; stage < count_stages(plan); ++stage) {
+    const std::int64_t ranks = grid.stage_size(stage);
+    slowest.push_back(grid.rank_at({stage, std::min(preferred, ranks - 1)}));
+    for (std::int64_t index = 0; index < ranks; ++index) {
       const std::int64_t rank = grid.rank_at({stage, index});
       if (factor_of(rank, variation) > factor_of(slowest.back(), variation)) slowest.back() = rank;
     }

@@ -2,13 +2,17 @@
 
 #include <variant>
 
+#include "core/program/group_lattice.hpp"
+
 namespace shardwright::sim {
 namespace {
 
 Rendezvous rendezvous_of(const Op& op, const Plan& plan) {
   if (op.kind == OpKind::Send || op.kind == OpKind::Receive) return Rendezvous::PointToPoint;
   const auto* message = std::get_if<CommunicationWork>(&op.work);
-  if (message == nullptr || plan.pp == 1) return Rendezvous::None;
+  if (message == nullptr) return Rendezvous::None;
+  if (joins_pools_of_replicas(message->group, plan)) return Rendezvous::Replicas;
+  if (plan.pp == 1) return Rendezvous::None;
   return joins_stages(message->group) ? Rendezvous::Collective : Rendezvous::None;
 }
 

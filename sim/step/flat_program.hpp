@@ -11,7 +11,20 @@
 namespace shardwright::sim {
 
 // The kind of rendezvous with other stages that an op needs.
-enum class Rendezvous : std::uint8_t { None, PointToPoint, Collective };
+enum class Rendezvous : std::uint8_t {
+  None,
+  PointToPoint,
+  // Of several stages of a replica.
+  Collective,
+  // Of the same stage of replicas on several pools.
+  Replicas,
+};
+
+// True if the op and those beside it on the stage's own accelerators decide how long it takes, once
+// it has started.
+constexpr bool stays_on_stage(Rendezvous rendezvous) {
+  return rendezvous == Rendezvous::None || rendezvous == Rendezvous::Replicas;
+}
 
 // An op as a replay needs it: one cache line holds several. Times are in seconds.
 struct FlatOp {

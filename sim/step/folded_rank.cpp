@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kStreamBefore = kNoOp - 1;
 
 bool is_queued(const FlatOp& op) {
-  return op.shares_device && op.rendezvous == Rendezvous::None;
+  return op.shares_device && stays_on_stage(op.rendezvous);
 }
 
 }  // namespace

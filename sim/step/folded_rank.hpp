@@ -48,6 +48,8 @@ struct FoldedRank {
   double host = 0.0;
   // True while the host waits for the op at hand.
   bool holding = false;
+  // True while a collective waits for replicas on other pools.
+  bool awaits_replicas = false;
   // The op that the host waited for before the next kernel.
   std::uint32_t held_by = kNoOp;
   std::size_t call = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/step/block_trace.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/folded_rank.hpp"
@@ -28,6 +29,13 @@ struct RendezvousEnd {
 // A collective of several stages.
 struct Gathering {
   std::vector<RendezvousEnd> members;
+};
+
+// A collective of replicas on several pools: how many of these have reached it, and when the last
+// one did.
+struct ReplicaGathering {
+  double ready = 0.0;
+  std::size_t arrived = 0;
 };
 
 std::size_t count_ops(const Program& program) {
@@ -79,6 +87,7 @@ class Replay {
       times = times.subspan(stage.ops);
     }
     channels_.resize(2 * stages * stages);
+    parts_ = replica_parts(program.plan);
   }
 
   FoldedReplay run() {
@@ -205,6 +214,8 @@ class Replay {
     if (waits_for_message(op)) return rank.resume_host(number);
     RankStart start;
     if (!rank.find_start(flat_, call, op, waits, start)) return false;
+    const double reached = start.ready;
+    if (op.rendezvous == Rendezvous::Replicas && !join_replicas(s, rank, op, start)) return false;
     const double issued = rank.issue(op);
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) {
@@ -213,7 +224,9 @@ class Replay {
     }
     rank.record(op, number, start.cause);
     if (start.ready == issued) rank.led_by_host = rank.call;
-    if (op.rendezvous != Rendezvous::None) {
+    if (op.rendezvous == Rendezvous::Replicas)
+      rank.ops[number].late = static_cast<float>(start.ready - reached);
+    if (!stays_on_stage(op.rendezvous)) {
       arrive(s, rank, call, op, number, start.ready);
     } else {
       rank.run(op, number, start);
@@ -251,21 +264,46 @@ class Replay {
     return channels_[((op.gradient ? stages : 0) + from) * stages + to];
   }
 
-  // The number of the pair that a stage and its mirror image along the pipeline make.
-  std::size_t mirror_pair(std::int32_t stage) const {
+  std::size_t stages_of_replica() const { return ranks_.size() / parts_; }
+
+  // The first stage that takes part in a collective of several stages: of the replica, or of the
+  // pair that a stage and its mirror image along the pipeline make.
+  std::size_t first_of_group(std::int32_t stage, Group group) const {
     const auto place = static_cast<std::size_t>(stage);
-    return std::min(place, ranks_.size() - 1 - place);
+    const std::size_t stages = stages_of_replica(), in_replica = place % stages;
+    const bool pairs = group == Group::Mirror;
+    return place - in_replica + (pairs ? std::min(in_replica, stages - 1 - in_replica) : 0);
+  }
+
+  // Puts the start of a collective off until the replicas on all pools have reached it; false if
+  // some have not.
+  bool join_replicas(std::int32_t s, Rank& rank, const FlatOp& op, RankStart& start) {
+    const auto group = static_cast<std::size_t>(op.group);
+    const std::size_t stages = stages_of_replica();
+    const std::size_t turn = rank.gatherings[group] * stages + static_cast<std::size_t>(s) % stages;
+    std::vector<ReplicaGathering>& gatherings = replica_gatherings_[group];
+    if (gatherings.size() <= turn) gatherings.resize(turn + 1);
+    ReplicaGathering& gathering = gatherings[turn];
+    if (!std::exchange(rank.awaits_replicas, true)) {
+      gathering.ready = std::max(gathering.ready, start.ready);
+      ++gathering.arrived;
+    }
+    if (gathering.arrived < parts_) return false;
+    rank.awaits_replicas = false;
+    ++rank.gatherings[group];
+    start.ready = gathering.ready;
+    return true;
   }
 
   void join(Rank& rank, const FlatOp& op, const RendezvousEnd& member) {
     const auto group = static_cast<std::size_t>(op.group);
-    std::size_t turn = rank.gatherings[group]++;
-    if (op.group == Group::Mirror) turn = turn * ranks_.size() + mirror_pair(member.stage);
+    const std::size_t turn =
+        rank.gatherings[group]++ * ranks_.size() + first_of_group(member.stage, op.group);
     std::vector<Gathering>& gatherings = gatherings_[group];
     if (gatherings.size() <= turn) gatherings.resize(turn + 1);
     std::vector<RendezvousEnd>& members = gatherings[turn].members;
     members.push_back(member);
-    const std::size_t expected = op.group == Group::ModelParallel ? ranks_.size() : 2;
+    const std::size_t expected = op.group == Group::ModelParallel ? stages_of_replica() : 2;
     if (members.size() < expected) return;
     double start = 0.0;
     for (const RendezvousEnd& each : members) start = std::max(start, each.ready);
@@ -383,6 +421,9 @@ class Replay {
   // Channels by the data that they carry, sender and receiver.
   std::vector<Channel> channels_;
   std::array<std::vector<Gathering>, kGroups> gatherings_;
+  std::array<std::vector<ReplicaGathering>, kGroups> replica_gatherings_;
+  // The number of parts of the replicas that lie on pools of their own.
+  std::size_t parts_ = 1;
   // Calls replayed so far, of all stages.
   std::uint32_t calls_ = 0;
   bool cancelled_ = false;

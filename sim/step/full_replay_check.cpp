@@ -17,11 +17,12 @@ namespace {
 Bytes replay_memory(const Program& program) {
   constexpr double kPerOp = sizeof(LaneOp) + sizeof(OpTime) + sizeof(Seconds);
   constexpr double kPerRank = 0.5 * sizeof(double);
-  // The ranks of a stage.
-  const std::int64_t ranks = program.plan.world_size() / program.plan.pp;
-  double ops = 0.0;
-  for (const RankProgram& stage : program.stages) ops += stage.ops;
-  return Bytes(ops * (kPerOp + kPerRank * static_cast<double>(ranks)));
+  double bytes = 0.0;
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    const auto ranks = static_cast<double>(ranks_of_stage(program.plan, stage));
+    bytes += program.stages[stage].ops * (kPerOp + kPerRank * ranks);
+  }
+  return Bytes(bytes);
 }
 
 }  // namespace
@@ -30,9 +31,11 @@ void check_full_options(const FullOptions& options, const Plan& plan, const Clus
   check_variation(options.variation, plan.world_size());
   check_slow_nics(options.slow_nics, plan, cluster);
   if (options.contention && !alike_links(cluster, plan)) {
-    throw InputError("full replay", {{"/plan/stage_pools", "pools with different links",
-                                      "pools with the same nodes and fabric, or a replay without "
-                                      "contention"}});
+    throw InputError("full replay",
+                     {{plan.stage_pools.empty() ? "/plan/replica_pools" : "/plan/stage_pools",
+                       "pools with different links",
+                       "pools with the same nodes and fabric, or a replay without "
+                       "contention"}});
   }
   ProblemList problems("watched ranks");
   for (const std::int64_t rank : options.watched_ranks) {

@@ -10,7 +10,7 @@ namespace {
 
 // The model-parallel ranks of a plan with one stage are its tensor-parallel ones.
 Axis exposed_axis(const OpTime& op) {
-  const bool one_stage = op.rendezvous == Rendezvous::None;
+  const bool one_stage = stays_on_stage(op.rendezvous);
   return op.group == Group::ModelParallel && one_stage ? Axis::Tensor : axis_of(op.group);
 }
 
@@ -30,7 +30,7 @@ void explain_gap(const Gap& gap, std::span<const OpTime> ops, TimeBreakdown& tim
   double stalled = 0.0;
   while (left > 0.0) {
     const OpTime& op = ops[cause];
-    const bool alone = op.rendezvous == Rendezvous::None;
+    const bool alone = stays_on_stage(op.rendezvous);
     const bool has_cause = alone && op.cause != kNoOp && ops[op.cause].communicates;
     const auto duration = static_cast<double>(op.duration);
     const double late = alone ? std::max(0.0, static_cast<double>(op.late) - stalled) : 0.0;

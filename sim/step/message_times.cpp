@@ -1,7 +1,9 @@
 #include "sim/step/message_times.hpp"
 
+#include <algorithm>
 #include <bit>
 
+#include "core/program/group_lattice.hpp"
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/server_cost.hpp"
@@ -33,12 +35,21 @@ bool ranks_alike(const Plan& a, const Plan& b) {
 }
 
 void MessageTimes::use_groups_of(const Plan& plan) {
-  const bool alike = plan_ && ranks_alike(*plan_, plan) && plan_->replicas == plan.replicas;
+  const bool alike = plan_ && ranks_alike(*plan_, plan) && plan_->replicas == plan.replicas &&
+                     plan_->replica_pools == plan.replica_pools;
   if (alike && groups_alike(*plan_, plan)) return;
   if (!alike) known_.fill({});
   placements_ = {};
   plan_ = plan;
-  for (const Group group : enumerators<Group>()) alone_[group] = group_size(group, plan) == 1;
+  for (const Group group : enumerators<Group>()) {
+    alone_[group] = group_size(group, plan) == 1;
+    joins_pools_[group] = !between_.empty() && joins_pools_of_replicas(group, plan);
+  }
+  for (MessageTimes& pool : between_) pool.use_groups_of(plan);
+}
+
+void MessageTimes::join_replicas_on(std::span<const ClusterSpec> pools) {
+  for (const ClusterSpec& pool : pools) between_.emplace_back(pool, stack_, true);
 }
 
 double MessageTimes::of(OpKind kind, Group group, double bytes) {
@@ -51,6 +62,11 @@ double MessageTimes::of(OpKind kind, Group group, double bytes) {
 }
 
 double MessageTimes::price(OpKind kind, Group group, double bytes) {
+  if (joins_pools_[group]) {
+    double slowest = 0.0;
+    for (MessageTimes& pool : between_) slowest = std::max(slowest, pool.of(kind, group, bytes));
+    return slowest;
+  }
   if (is_server_transfer(kind))
     return server_transfer_time(kind, Bytes(bytes), *plan_, cluster_, stack_).value();
   std::optional<GroupPlacement>& placement = placements_[group];

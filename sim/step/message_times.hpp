@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
@@ -22,6 +24,10 @@ class MessageTimes {
   // lie on different nodes, wherever their ranks would.
   MessageTimes(const ClusterSpec& cluster, const StackSpec& stack, bool apart = false)
       : cluster_(cluster), stack_(stack), apart_(apart) {}
+
+  // Collectives of replicas on several pools take as long from now on as between nodes of the
+  // slowest one. `pools`: as messages to other pools find them. They must outlive this object.
+  void join_replicas_on(std::span<const ClusterSpec> pools);
 
   // Prices the groups of `plan` from now on.
   void use_groups_of(const Plan& plan);
@@ -45,6 +51,10 @@ class MessageTimes {
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
   bool apart_;
+  // Where replicas lie on several pools: the messages between these.
+  std::vector<MessageTimes> between_;
+  // True for groups with members on several pools.
+  EnumArray<Group, bool> joins_pools_{};
   std::optional<Plan> plan_;
   // True for groups of one member.
   EnumArray<Group, bool> alone_{};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
 #include "core/spec/rank_nesting.hpp"
 
@@ -33,8 +34,17 @@ ClusterSpec seen_from_outside(ClusterSpec pool, const PoolNetwork& between) {
 
 GroupPlacement place_between_pools(Group group, const Plan& plan, const ClusterSpec& cluster) {
   const GroupPlacement placement = place(group, plan, cluster);
-  const bool pairs_stages = group == Group::Pipeline || group == Group::EmbeddingTie;
-  if (!pairs_stages || placement.nodes > 1) return placement;
+  if (placement.nodes > 1) return placement;
+  if (joins_pools_of_replicas(group, plan)) {
+    const std::int64_t half = (placement.size + 1) / 2, groups = plan.world_size() / placement.size;
+    return {
+        .size = placement.size,
+        .per_node = half,
+        .nodes = 2,
+        .groups_per_node = std::max<std::int64_t>(1, std::min(domain_size(cluster) / half, groups)),
+        .span = 2};
+  }
+  if (group != Group::Pipeline && group != Group::EmbeddingTie) return placement;
   return {.size = 2,
           .per_node = 1,
           .nodes = 2,
@@ -42,17 +52,41 @@ GroupPlacement place_between_pools(Group group, const Plan& plan, const ClusterS
           .span = 2};
 }
 
+namespace {
+
+// Replicas of neighbouring parts that run the same on the same pool are one part.
+std::vector<PoolReplicas> joined_parts(const std::vector<PoolReplicas>& parts) {
+  std::vector<PoolReplicas> joined;
+  for (const PoolReplicas& part : parts) {
+    const bool joins = !joined.empty() && joined.back().pool == part.pool &&
+                       joined.back().microbatches == part.microbatches;
+    if (joins) {
+      joined.back().replicas += part.replicas;
+    } else {
+      joined.push_back(part);
+    }
+  }
+  return joined;
+}
+
+}  // namespace
+
 Scenario with_equal_pools_as_one(Scenario scenario) {
-  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, scenario.plan);
-  for (std::string& name : scenario.plan.stage_pools) {
+  Plan& plan = scenario.plan;
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  const auto first_equal = [&](const std::string& name) {
     const auto own = std::find_if(pools.begin(), pools.end(),
                                   [&](const ClusterSpec& pool) { return pool.name == name; });
-    name = std::find_if(pools.begin(), own, [&](const ClusterSpec& pool) {
-             return are_equal(pool, *own);
-           })->name;
-  }
-  if (pools_of(scenario.plan).size() == 1) {
-    scenario.plan.stage_pools.clear();
+    return std::find_if(pools.begin(), own,
+                        [&](const ClusterSpec& pool) { return are_equal(pool, *own); })
+        ->name;
+  };
+  for (std::string& name : plan.stage_pools) name = first_equal(name);
+  for (PoolReplicas& part : plan.replica_pools) part.pool = first_equal(part.pool);
+  plan.replica_pools = joined_parts(plan.replica_pools);
+  if (pools_of(plan).size() == 1 && plan.replica_pools.size() < 2) {
+    plan.stage_pools.clear();
+    plan.replica_pools.clear();
     scenario.cluster = pools.front();
   }
   return scenario;

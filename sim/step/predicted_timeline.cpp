@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/spec/plan_text.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/full_replay.hpp"
 #include "sim/step/simulate.hpp"
@@ -25,7 +26,8 @@ class Builder {
     const StageRank place = grid_.locate(world_rank);
     const RankProgram& rank = program_.stages[static_cast<std::size_t>(place.stage)];
     const auto number = static_cast<std::int32_t>(world_rank);
-    timeline_.ranks.push_back({number, fmt::format("stage {}", place.stage)});
+    const std::int64_t part = place.stage / program_.plan.pp;
+    timeline_.ranks.push_back({number, stage_name(program_.plan, place.stage)});
     const auto first_span = timeline_.spans.size();
     for (const Call& call : rank.calls) {
       const Block& block = program_.blocks[call.block];
@@ -34,7 +36,7 @@ class Builder {
         span.rank = number;
         span.start = times.start[call.first_op + i];
         span.duration = times.finish[call.first_op + i] - span.start;
-        note_message(span, place.index);
+        note_message(span, place.index + part * grid_.largest_stage());
         timeline_.spans.push_back(std::move(span));
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
@@ -66,11 +67,11 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
   }
 }
 
-// The prices of the pools that a plan's stages lie on.
+// The prices of the pools that a plan names.
 class PoolPricers {
  public:
   PoolPricers(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
-      : pools_(pool_clusters(cluster, plan)) {
+      : plan_(plan), pools_(pool_clusters(cluster, plan)) {
     for (const ClusterSpec& pool : pools_) {
       outside_.push_back(seen_from_outside(pool, cluster.between_pools));
       launch_.push_back(host_launch(stack, pool));
@@ -87,13 +88,18 @@ class PoolPricers {
   // A message between pools takes as long as it would between nodes of the slower one.
   PricedBlock price(const Block& block) const {
     const auto pool = static_cast<std::size_t>(block.pool);
-    if (block.pool == block.peer_pool) return inner_[pool].price(block);
-    PricedBlock priced = outer_[pool].price(block);
+    PricedBlock priced = inner_[pool].price(block);
+    if (block.pool == block.peer_pool) return priced;
+    const PricedBlock own = outer_[pool].price(block);
+    for (const std::size_t i : leaving_ops(block)) {
+      priced.ports[i] = own.ports[i];
+      priced.times[i] = own.times[i];
+    }
     for (std::size_t other = 0; other < outer_.size(); ++other) {
       if (block.peer_pool != kAllPools && block.peer_pool != static_cast<std::int32_t>(other))
         continue;
       const BlockPrices times = outer_[other].price(block).times;
-      for (std::size_t i = 0; i < times.size(); ++i)
+      for (const std::size_t i : leaving_ops(block))
         priced.times[i] = std::max(priced.times[i], times[i]);
     }
     return priced;
@@ -102,6 +108,20 @@ class PoolPricers {
   const std::vector<HostLaunch>& launch() const { return launch_; }
 
  private:
+  // The messages of a block that leave the pool. Where replicas lie on pools, some of its
+  // collectives may stay on one.
+  std::vector<std::size_t> leaving_ops(const Block& block) const {
+    std::vector<std::size_t> leaving;
+    for (std::size_t i = 0; i < block.ops.size(); ++i) {
+      const auto* message = std::get_if<CommunicationWork>(&block.ops[i].work);
+      if (message == nullptr) continue;
+      if (plan_.replica_pools.empty() || joins_pools_of_replicas(message->group, plan_))
+        leaving.push_back(i);
+    }
+    return leaving;
+  }
+
+  const Plan& plan_;
   std::vector<ClusterSpec> pools_, outside_;
   // By pool: what stays inside of it, and messages to other pools.
   std::vector<Pricer> inner_, outer_;

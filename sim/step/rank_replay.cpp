@@ -41,7 +41,7 @@ class RankReplay::Engine {
     start_ = start;
     done_ops_ = all_ops_ = 0;
     set_up_ranks();
-    channels_.assign(lane_programs_.channels * static_cast<std::size_t>(grid_.stage_size()), {});
+    channels_.assign(lane_programs_.channels * static_cast<std::size_t>(grid_.largest_stage()), {});
     watches_.clear();
     for (const std::int64_t rank : options_.watched_ranks) watch(static_cast<std::size_t>(rank));
     for (std::size_t rank = ranks_.size(); rank-- > 0;) {
@@ -321,7 +321,7 @@ class RankReplay::Engine {
 
   void post(const RankState& rank, const Lane& lane, const LaneOp& op, double ready) {
     const auto id = static_cast<std::uint32_t>(
-        lane.channel * static_cast<std::size_t>(grid_.stage_size()) + rank.index);
+        lane.channel * static_cast<std::size_t>(grid_.largest_stage()) + rank.index);
     RankChannel& channel = channels_[id];
     const auto other = channel.post(lane.sends, ready);
     if (!other) return;
@@ -346,7 +346,7 @@ class RankReplay::Engine {
   }
 
   void finish_message(std::uint32_t id, double start, double duration, double through) {
-    const auto stage_size = static_cast<std::size_t>(grid_.stage_size());
+    const auto stage_size = static_cast<std::size_t>(grid_.largest_stage());
     const auto index = static_cast<std::uint32_t>(id % stage_size);
     const auto& ends = channel_ends_[id / stage_size];
     channels_[id].finish(through);

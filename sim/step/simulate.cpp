@@ -16,8 +16,9 @@ namespace {
 // The memory of an accelerator of each stage.
 std::vector<Bytes> capacities(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
-  std::vector<Bytes> memory(static_cast<std::size_t>(plan.pp), scenario.cluster.accelerator.memory);
-  if (plan.stage_pools.empty()) return memory;
+  std::vector<Bytes> memory(static_cast<std::size_t>(count_stages(plan)),
+                            scenario.cluster.accelerator.memory);
+  if (!names_pools(plan)) return memory;
   const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
   for (std::size_t stage = 0; stage < memory.size(); ++stage)
     memory[stage] = pools[static_cast<std::size_t>(pool_of_stage(plan, stage))].accelerator.memory;
@@ -208,11 +209,12 @@ Flop hardware_flop_per_step(const Program& program) {
   std::vector<double> of_block;
   for (const Block& block : program.blocks) of_block.push_back(flop_of(block).value());
   double sum = 0.0;
-  for (const RankProgram& rank : program.stages) {
-    for (const Call& call : rank.calls) sum += of_block[call.block];
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    double of_rank = 0.0;
+    for (const Call& call : program.stages[stage].calls) of_rank += of_block[call.block];
+    sum += of_rank * static_cast<double>(ranks_of_stage(program.plan, stage));
   }
-  return Flop(sum * static_cast<double>(program.plan.world_size()) /
-              static_cast<double>(program.plan.pp));
+  return Flop(sum);
 }
 
 }  // namespace shardwright::sim

@@ -198,6 +198,7 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
 
 StageMessages::StageMessages(const CutContext& cut) {
   if (cut.pools.empty()) inside_.emplace_back(cut.cluster, cut.stack);
+  if (!cut.replica_pools.empty()) inside_.front().join_replicas_on(cut.replica_pools);
   for (const PoolCosts& pool : cut.pools) {
     inside_.emplace_back(pool.cluster, cut.stack);
     outside_.emplace_back(pool.outside, cut.stack, true);

@@ -163,6 +163,9 @@ struct CutContext {
   // Where plans place stages on pools, the costs of each pool replace `cluster` and `layers`. They
   // are in the order of pools_of().
   std::span<const PoolCosts> pools = {};
+  // Where plans place replicas on pools, `cluster` and `layers` are those of one pool; all of these
+  // pools as messages to other pools find them.
+  std::span<const ClusterSpec> replica_pools = {};
 };
 
 // The messages of stages that may lie on several pools.

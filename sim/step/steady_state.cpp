@@ -99,6 +99,8 @@ std::vector<std::int64_t> short_steps(const Plan& plan) {
   const std::array<std::int64_t, 2> multiples = {interleaved ? 7 : 5, interleaved ? 12 : 10};
   const std::int64_t all = plan.microbatches(), period = microbatches_of_period(plan);
   std::vector<std::int64_t> numbers;
+  // Replicas on several pools run different numbers of microbatches.
+  if (!plan.replica_pools.empty()) return numbers;
   for (const std::int64_t multiple : multiples) {
     const std::int64_t least = multiple * std::max<std::int64_t>(plan.pp, 2);
     const std::int64_t number = all - (all - least) / period * period;

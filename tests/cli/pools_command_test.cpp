@@ -55,6 +55,41 @@ TEST(PoolsCommand, SimulateShowsThePoolOfEachStage) {
   EXPECT_TRUE(step["step_interval_s"].is_null());
 }
 
+// A replica of eight ranks on each pool, of which the first one runs more microbatches.
+json replicas_plan() {
+  json plan = mixed_plan();
+  plan["plan"].erase("stage_layers");
+  plan["plan"].erase("stage_pools");
+  plan["plan"]["pp"] = 1;
+  plan["plan"]["dp"] = 2;
+  plan["plan"]["replica_pools"] = {{{"pool", "new"}, {"replicas", 1}, {"microbatches", 22}},
+                                   {{"pool", "old"}, {"replicas", 1}, {"microbatches", 10}}};
+  return plan;
+}
+
+TEST(PoolsCommand, SimulateAndForecastTakeReplicasOnPools) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", replicas_plan().dump());
+  const CommandResult text =
+      run_command("simulate --plan " + plan, {.environment = {{"COLUMNS", "200"}}});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("1 replica on new, 1 replica on old"));
+  EXPECT_THAT(text.output, HasSubstr("22 microbatches of 1 per replica on new"));
+  const json step = json_of("simulate --plan " + plan);
+  ASSERT_EQ(step["stages"].size(), 2U);
+  EXPECT_EQ(step["stages"][1]["pool"], "old");
+  json even = replicas_plan();
+  for (json& part : even["plan"]["replica_pools"]) part["microbatches"] = 16;
+  const std::string other = folder.write("even.json", even.dump());
+  EXPECT_LT(step["step_s"].get<double>(),
+            0.8 * json_of("simulate --plan " + other)["step_s"].get<double>());
+  EXPECT_GT(json_of("forecast --tokens 1B --runs 10 --plan " + plan)["days"].size(), 0U);
+  even["plan"]["global_batch"] = 31;
+  expect_refused("simulate --plan " + folder.write("odd.json", even.dump()),
+                 {"/plan/global_batch", "31", "32"});
+  expect_refused("export --format megatron " + plan, {"replica_pools", "on one pool"});
+}
+
 TEST(PoolsCommand, TheAnalyticLevelIsNearTheEventLevel) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());

@@ -6,6 +6,7 @@
 #include <QTableView>
 
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/plan_text.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_figures.hpp"
@@ -109,23 +110,26 @@ TEST_F(PoolsWindowTest, EachStageIsHeldAgainstTheMemoryOfItsPool) {
   const auto capacity = [&](const std::string& pool) {
     return pool_cluster(two_pools(), pool)->accelerator.memory;
   };
-  const std::vector<std::string>& pools = chosen().plan.stage_pools;
-  EXPECT_EQ(find<MemoryChart>("memory").graph(0)->name(),
-            u"capacity %1, then %2"_s.arg(bytes_text(capacity(pools.front())),
-                                          bytes_text(capacity(pools.back()))));
   const std::size_t stage = chosen().result.stages.size() - 1;
+  const std::string first = pool_name_of_stage(chosen().plan, 0),
+                    last = pool_name_of_stage(chosen().plan, stage);
+  EXPECT_EQ(find<MemoryChart>("memory").graph(0)->name(),
+            u"capacity %1, then %2"_s.arg(bytes_text(capacity(first)), bytes_text(capacity(last))));
   double share = 0.0;
   for (const QStringList& row : window_.findChild<WhyView*>()->table().rows)
-    if (row[0] == u"memory of stage %1"_s.arg(stage)) share += row[4].toDouble();
-  EXPECT_NEAR(share, chosen().result.stages[stage].memory.peak / capacity(pools.back()), 1e-6);
+    if (row[0] == u"memory of %1"_s.arg(
+                      to_qstring(stage_name(chosen().plan, static_cast<std::int64_t>(stage)))))
+      share += row[4].toDouble();
+  EXPECT_NEAR(share, chosen().result.stages[stage].memory.peak / capacity(last), 1e-6);
 }
 
 TEST_F(PoolsWindowTest, RatesInTheTimelineAreThoseOfTheRanksPool) {
   const Scenario scenario = set_on_two_pools()->scenario(best_on(*set_on_two_pools(), 2));
   const RankLimits limits = limits_of(scenario);
   const auto last = static_cast<std::int32_t>(scenario.plan.world_size()) - 1;
-  for (const auto& [rank, pool] : {std::pair(0, scenario.plan.stage_pools.front()),
-                                   {last, scenario.plan.stage_pools.back()}}) {
+  const auto stages = static_cast<std::size_t>(count_stages(scenario.plan));
+  for (const auto& [rank, pool] : {std::pair(0, pool_name_of_stage(scenario.plan, 0)),
+                                   {last, pool_name_of_stage(scenario.plan, stages - 1)}}) {
     const ClusterSpec cluster = *pool_cluster(scenario.cluster, pool);
     EXPECT_EQ(limits.of(rank).memory, cluster.accelerator.memory);
     EXPECT_EQ(limits.of(rank).matrix_peak, cluster.accelerator.matrix.of(scenario.plan.precision));
@@ -198,7 +202,7 @@ TEST_F(PoolsWindowTest, ASavedPlanComesBack) {
   for (const std::size_t pools : {std::size_t{2}, std::size_t{1}}) {
     choose_plan_on(pools);
     const Scenario saved = *window_.selection().scenario();
-    EXPECT_EQ(saved.plan.stage_pools.empty(), pools == 1);
+    EXPECT_EQ(names_pools(saved.plan), pools == 2);
     const QString path = folder_.filePath(u"saved-%1.json"_s.arg(pools));
     answer_next_dialog(path);
     trigger("file.save_plan");

@@ -321,14 +321,35 @@ bool put_on_pools(std::mt19937& random, PlanRequest& request, Plan& plan) {
   return plan.pp > 1 && !first_broken_rule(request.model, request.cluster, plan);
 }
 
-// Mixed clusters, whose stages differ in all that a step takes.
-TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
+// The same for the last replicas, which may run more microbatches or fewer.
+bool put_replicas_on_pools(std::mt19937& random, PlanRequest& request, Plan& plan) {
+  if (plan.dp == 1) return false;
+  put_on_pools(random, request, plan);
+  plan.stage_pools.clear();
+  std::erase(plan.rank_order, Axis::Data);
+  plan.rank_order.push_back(Axis::Data);
+  const auto first = std::uniform_int_distribution<std::int64_t>(1, plan.dp - 1)(random);
+  const std::int64_t each = plan.microbatches();
+  plan.replica_pools = {{request.cluster.name, first, each},
+                        {"further pool", plan.dp - first, each}};
+  const Plan equal = plan;
+  plan.replica_pools[1].microbatches =
+      pick<std::int64_t>(random, {each, 2 * each, 3 * each, std::max<std::int64_t>(1, each / 2)});
+  plan.global_batch = batch_of_pools(plan);
+  const auto breaks = [&] { return first_broken_rule(request.model, request.cluster, plan); };
+  if (breaks()) plan = equal;
+  return !breaks();
+}
+
+// Mixed clusters, whose stages or replicas differ in all that a step takes.
+void expect_agreement_on_pools(bool of_replicas) {
   constexpr int kRuns = 1200 / kSampleShare;
-  std::mt19937 random(20261130);
+  std::mt19937 random(of_replicas ? 20261209 : 20261130);
   Share all, alone;
   for (int i = 0; i < kRuns; ++i) {
     auto [request, plan] = random_run(random);
-    if (!put_on_pools(random, request, plan)) continue;
+    const auto put = of_replicas ? put_replicas_on_pools : put_on_pools;
+    if (!put(random, request, plan)) continue;
     const Scenario scenario{request.model, request.cluster, request.stack, plan};
     const sim::StepEstimate closed = sim::estimate_step(scenario);
     const sim::StepResult event = sim::simulate_step(scenario);
@@ -342,6 +363,14 @@ TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
   record("one further pool", alone);
   EXPECT_GT(all.drawn, kRuns / 4);
   EXPECT_GE(all.percent(), 85.0);
+}
+
+TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
+  expect_agreement_on_pools(false);
+}
+
+TEST(FidelityLevels, AgreeOnReplicasOnUnlikePools) {
+  expect_agreement_on_pools(true);
 }
 
 // No search tries offload of activations, but plan files may ask for it.

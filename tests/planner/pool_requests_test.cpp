@@ -139,6 +139,7 @@ TEST(PoolRequests, ComparedPlansAreRankedAmongAllPlansOfEachPoolAndOfSeveral) {
   int compared = 0;
   for (int job = 0; job < kPoolJobs / 2; ++job) {
     PlanRequest request = small_job(random, false);
+    request.places_replicas = false;
     const SearchResult result = search(request);
     if (result.plans.empty() || !result.placed->all_splits) continue;
     ++compared;
@@ -240,6 +241,35 @@ TEST(PoolRequests, SweepsHoldEachStageAgainstItsOwnPool) {
   }
   cluster.pools[0].accelerator.memory = gigabytes(1.0);
   for (const SweepPoint& point : run_sweep(pools).points) EXPECT_FALSE(point.fits);
+}
+
+// Of a batch that does not allow it, the sweep says which one would.
+TEST(PoolRequests, ASweepOfBatchesKeepsTheSharesOfReplicas) {
+  Plan plan;
+  plan.dp = 2;
+  plan.tp = 8;
+  plan.seq_len = 2048;
+  SweepRequest request{SweepAxis::GlobalBatch,
+                       SweepPlan::Chosen,
+                       {6.0, 8.0, 12.0, 24.0},
+                       {},
+                       scenario_of("llama3.2-1b", "megatron-core", plan)};
+  ClusterSpec& cluster = request.scenario.cluster;
+  cluster.pools = {pool_of(cluster, "second")};
+  request.scenario.plan.replica_pools = {{cluster.name, 1, 4}, {"second", 1, 8}};
+  request.scenario.plan.global_batch = 12;
+  const Sweep sweep = run_sweep(request);
+  ASSERT_EQ(sweep.points.size(), 4U);
+  for (const SweepPoint& point : sweep.points) {
+    EXPECT_EQ(point.candidate.has_value(), point.value != 8.0);
+    if (!point.candidate) {
+      EXPECT_EQ(point.broken_rule->where, "/global_batch");
+      continue;
+    }
+    const std::vector<PoolReplicas>& parts = point.candidate->plan.replica_pools;
+    EXPECT_EQ(parts[1].microbatches, 2 * parts[0].microbatches);
+    EXPECT_EQ(batch_of_pools(point.candidate->plan), static_cast<std::int64_t>(point.value));
+  }
 }
 
 ClusterSpec new_and_old(std::int64_t new_nodes, std::int64_t old_nodes) {

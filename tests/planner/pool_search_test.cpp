@@ -199,7 +199,10 @@ TEST(PoolSearch, NoPlanIsBetterThanTheFirstAndEachPoolAloneIsARow) {
       Scenario one{request.model, request.cluster, request.stack, each.plan};
       one.cluster.pools.clear();
       one.plan.stage_pools.clear();
-      EXPECT_EQ(sim::simulate_step(one).step, each.result.step) << job;
+      one.plan.replica_pools.clear();
+      // Replicas that run different numbers of microbatches are no plan of one pool.
+      if (plan_of_part(each.plan, 0).global_batch != each.plan.global_batch) continue;
+      EXPECT_NEAR(sim::simulate_step(one).step / each.result.step, 1.0, 1e-9) << job;
     }
   }
   EXPECT_GT(on_several, 20 / kSampleShare);

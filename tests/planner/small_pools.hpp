@@ -82,7 +82,7 @@ inline PlanRequest small_job(std::mt19937& random, bool equal) {
 inline bool fits(const PlanRequest& request, const Plan& plan) {
   const sim::StepResult step =
       sim::simulate_step({request.model, request.cluster, request.stack, plan});
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
+  for (std::int32_t stage = 0; stage < count_stages(plan); ++stage) {
     PlanRequest own = request;
     own.cluster = stage_cluster(request.cluster, plan, stage);
     if (step.stages[static_cast<std::size_t>(stage)].memory.peak > available_memory(own))

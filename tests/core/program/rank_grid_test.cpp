@@ -60,6 +60,39 @@ RC_GTEST_PROP(RankGrid, PlacesAndRanksAreOneToOne, ()) {
   }
 }
 
+// Replicas on pools have stages of their own, and the groups that they have without pools.
+RC_GTEST_PROP(RankGrid, ReplicasOnPoolsKeepTheirRanksAndGroups, ()) {
+  Plan plan = any_plan_of_degrees({1, 2, 4});
+  std::erase(plan.rank_order, Axis::Data);
+  plan.rank_order.push_back(Axis::Data);
+  const RankGrid before(plan);
+  std::int64_t left = plan.dp;
+  for (const char* pool : {"a", "b", "c"}) {
+    const std::int64_t replicas = *rc::gen::inRange<std::int64_t>(0, left + 1);
+    if (replicas > 0) plan.replica_pools.push_back({pool, replicas, 1});
+    left -= replicas;
+  }
+  if (left > 0) plan.replica_pools.push_back({"d", left, 2});
+  const RankGrid grid(plan);
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(count_stages(plan)));
+  for (std::int64_t rank = 0; rank < grid.world_size(); ++rank) {
+    const StageRank place = grid.locate(rank);
+    RC_ASSERT(grid.rank_at(place) == rank);
+    RC_ASSERT(place.index < grid.stage_size(place.stage));
+    ++ranks[static_cast<std::size_t>(place.stage)];
+    RC_ASSERT(place.stage % plan.pp == before.locate(rank).stage);
+    RC_ASSERT(grid.dense_coordinates(rank) == before.dense_coordinates(rank));
+    const std::size_t part = part_of_replica(plan, grid.dense_coordinates(rank)[Axis::Data]);
+    RC_ASSERT(place.stage / plan.pp == static_cast<std::int64_t>(part));
+  }
+  for (std::size_t stage = 0; stage < ranks.size(); ++stage)
+    RC_ASSERT(ranks[stage] == ranks_of_stage(plan, stage));
+  for (const Group group : enumerators<Group>()) {
+    RC_ASSERT(grid.table(group).members == before.table(group).members);
+    RC_ASSERT(grid.table(group).group_of == before.table(group).group_of);
+  }
+}
+
 void expect_enumerated_groups(const Plan& plan) {
   const RankGrid grid(plan);
   for (int kind = 0; kind < kGroups; ++kind) {

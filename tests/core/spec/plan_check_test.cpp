@@ -154,6 +154,10 @@ std::vector<Breakage> dense_breakages() {
        [](Case& c) {
          c.plan.stage_pools = {"a", "a", "b", "b"};
        }},
+      {PlanRule::ReplicaPools, "replicas on a pool that the cluster does not have",
+       [](Case& c) {
+         c.plan.replica_pools = {{"a", c.plan.dp, c.plan.microbatches()}};
+       }},
       {PlanRule::RecomputeModules, "nothing is recomputed",
        [](Case& c) { c.plan.recompute_modules = {RecomputeModule::Mlp}; }},
       {PlanRule::RecomputeModules, "experts of a dense model",

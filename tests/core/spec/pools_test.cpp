@@ -1,4 +1,4 @@
-// Pools of a cluster in files, and the rules of plans that place stages on them.
+// Pools of a cluster in files, and the rules of plans that place stages or replicas on them.
 #include "core/spec/pools.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +9,7 @@
 
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/thrown.hpp"
 
@@ -96,15 +97,36 @@ Plan sound_placement() {
   return plan;
 }
 
-TEST(Pools, PlansPlaceStagesOnPoolsThatHoldThem) {
-  const ClusterSpec cluster = read_mixed(mixed_document());
+ModelSpec placed_model() {
   ModelSpec model;
   model.layers = 12;
   model.hidden = 1024;
   model.attention = {.heads = 8, .kv_heads = 8, .head_dim = 128};
   model.mlp.ffn_hidden = 4096;
+  return model;
+}
+
+// Each change breaks the rule, and the rule says where and what.
+void expect_refused(const Plan& sound, PlanRule of, const std::vector<BrokenPlacement>& broken) {
+  const ClusterSpec cluster = read_mixed(mixed_document());
+  const ModelSpec model = placed_model();
   const auto problems = [&](const Plan& plan) { return broken_rules(model, &cluster, plan); };
-  ASSERT_TRUE(problems(sound_placement()).empty());
+  ASSERT_TRUE(problems(sound).empty()) << problems(sound).front().problem.found;
+  for (const BrokenPlacement& each : broken) {
+    Plan plan = sound;
+    each.change(plan);
+    std::string places;
+    for (const BrokenRule& rule : problems(plan)) {
+      if (rule.rule != of) continue;
+      EXPECT_EQ(rule.problem.where, each.place);
+      EXPECT_THAT(rule.problem.found, HasSubstr(each.found));
+      places += rule.problem.where;
+    }
+    EXPECT_NE(places, "") << each.found;
+  }
+}
+
+TEST(Pools, PlansPlaceStagesOnPoolsThatHoldThem) {
   const std::vector<BrokenPlacement> broken = {
       {"/stage_pools", "2 names", [](Plan& p) { p.stage_pools.pop_back(); }},
       {"/stage_pools/1", "\"new\"",
@@ -127,24 +149,104 @@ TEST(Pools, PlansPlaceStagesOnPoolsThatHoldThem) {
       {"/data_parallel/sync", "parameter-server",
        [](Plan& p) { p.replicas.sync = ReplicaSync::ParameterServer; }},
   };
-  for (const BrokenPlacement& each : broken) {
-    Plan plan = sound_placement();
-    each.change(plan);
-    std::string places;
-    for (const BrokenRule& rule : problems(plan)) {
-      if (rule.rule != PlanRule::StagePools) continue;
-      EXPECT_EQ(rule.problem.where, each.place);
-      EXPECT_THAT(rule.problem.found, HasSubstr(each.found));
-      places += rule.problem.where;
-    }
-    EXPECT_NE(places, "") << each.found;
-  }
+  expect_refused(sound_placement(), PlanRule::StagePools, broken);
+}
+
+// Three replicas of eight ranks: one on the first pool, which runs six microbatches, and two on the
+// second.
+Plan sound_replicas() {
+  Plan plan;
+  plan.dp = 3;
+  plan.tp = 4;
+  plan.pp = 2;
+  plan.global_batch = 6 + 2 * 3;
+  plan.rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data};
+  plan.replica_pools = {{"mixed", 1, 6}, {"old", 2, 3}};
+  return plan;
+}
+
+TEST(Pools, PlansPlaceReplicasOnPoolsThatHoldThem) {
+  const std::vector<BrokenPlacement> broken = {
+      {"/replica_pools", "stage_pools",
+       [](Plan& p) {
+         p.stage_pools = {"mixed", "old"};
+       }},
+      {"/replica_pools", "2 replicas", [](Plan& p) { p.replica_pools[1].replicas = 1; }},
+      {"/replica_pools/1/pool", "\"new\"", [](Plan& p) { p.replica_pools[1].pool = "new"; }},
+      {"/replica_pools/1/pool", "again", [](Plan& p) { p.replica_pools[1].pool = "mixed"; }},
+      {"/replica_pools/0/pool", "24 ranks",
+       [](Plan& p) {
+         p.replica_pools = {{"mixed", 3, 4}};
+       }},
+      {"/replica_pools/1/pool", "4 ranks before", [](Plan& p) { p.tp = 2; }},
+      {"/replica_pools/1/pool", "fp8", [](Plan& p) { p.precision = Precision::Fp8; }},
+      {"/rank_order", "apart", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }},
+      {"/ep", "8 ranks", [](Plan& p) { p.ep = 8; }},
+      {"/zero_stage", "2", [](Plan& p) { p.zero_stage = 2; }},
+      {"/data_parallel/sync", "local-steps",
+       [](Plan& p) { p.replicas.sync = ReplicaSync::LocalSteps; }},
+      {"/offload_optimizer", "host", [](Plan& p) { p.offload_optimizer = OptimizerOffload::Host; }},
+  };
+  expect_refused(sound_replicas(), PlanRule::ReplicaPools, broken);
+  Plan plan = sound_replicas();
+  for (PoolReplicas& part : plan.replica_pools) part.microbatches = 4;
+  plan.zero_stage = 3;
+  EXPECT_FALSE(first_broken_rule(placed_model(), read_mixed(mixed_document()), plan));
+  plan.global_batch = 15;
+  EXPECT_EQ(first_broken_rule(placed_model(), read_mixed(mixed_document()), plan),
+            PlanRule::GlobalBatch);
+}
+
+// Interleaved schedules run a multiple of the stages: of the replicas on each pool.
+TEST(Pools, SchedulesRunTheShapeOfEachPartOfTheReplicas) {
+  Plan plan = sound_replicas();
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.vpp = 2;
+  const ClusterSpec cluster = read_mixed(mixed_document());
+  const auto broken = broken_rules(placed_model(), &cluster, plan);
+  ASSERT_EQ(broken.size(), 1U);
+  EXPECT_EQ(broken.front().rule, PlanRule::ScheduleShape);
+  EXPECT_THAT(broken.front().problem.found, HasSubstr("3 microbatches"));
+  plan.replica_pools[1].microbatches = 2;
+  plan.global_batch = 10;
+  EXPECT_FALSE(first_broken_rule(placed_model(), cluster, plan));
+}
+
+TEST(Pools, PlansOfReplicasAreReadAsTheyAreWritten) {
+  const Plan plan = sound_replicas();
+  const nlohmann::json document = to_json(plan);
+  EXPECT_EQ(document["replica_pools"][1],
+            nlohmann::json({{"pool", "old"}, {"replicas", 2}, {"microbatches", 3}}));
+  ProblemList problems("plan");
+  ObjectReader reader(document, "", problems);
+  EXPECT_EQ(read_plan(reader, Plan()), plan);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_FALSE(to_json(Plan()).contains("replica_pools"));
+}
+
+// Stages of replicas on several pools are counted apart.
+TEST(Pools, PartsOfTheReplicasHaveStagesOfTheirOwn) {
+  const Plan plan = sound_replicas();
+  EXPECT_EQ(count_stages(plan), 4);
+  EXPECT_EQ(ranks_of_stage(plan, 1), 4);
+  EXPECT_EQ(ranks_of_stage(plan, 2), 8);
+  EXPECT_EQ(ranks_on_pool(plan, "mixed"), 8);
+  EXPECT_EQ(ranks_on_pool(plan, "old"), 16);
+  EXPECT_EQ(pool_name_of_stage(plan, 1), "mixed");
+  EXPECT_EQ(pool_name_of_stage(plan, 2), "old");
+  EXPECT_EQ(part_of_replica(plan, 0), 0U);
+  EXPECT_EQ(part_of_replica(plan, 2), 1U);
+  EXPECT_EQ(plan_of_part(plan, 1).microbatches(), 3);
+  EXPECT_EQ(plan_of_part(plan, 1).global_batch, 9);
+  EXPECT_EQ(plan.microbatches(), 6);
 }
 
 TEST(Pools, CommandsOfOnePoolRefusePlacements) {
   EXPECT_EQ(thrown_by([] { refuse_pools(Plan(), "plan.json"); }), "");
   EXPECT_THAT(thrown_by([] { refuse_pools(sound_placement(), "plan.json"); }),
               HasSubstr("/plan/stage_pools"));
+  EXPECT_THAT(thrown_by([] { refuse_pools(sound_replicas(), "plan.json"); }),
+              HasSubstr("/plan/replica_pools"));
 }
 
 }  // namespace

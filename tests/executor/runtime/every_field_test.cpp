@@ -241,6 +241,10 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) {
        p.pp = 2, p.stage_pools = {"first", "second"};
      }},
+    {"/replica_pools", kNoMatter,
+     [](P& p) {
+       p.dp = 2, p.replica_pools = {{"first", 1, 5}, {"second", 1, 3}};
+     }},
     {"/embedding_counts_as_layer", kNoMatter,
      [](P& p) { p.pp = 2, p.embedding_counts_as_layer = true; }},
     {"/head_counts_as_layer", kNoMatter, [](P& p) { p.pp = 2, p.head_counts_as_layer = true; }},

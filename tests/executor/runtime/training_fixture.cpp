@@ -235,6 +235,17 @@ const std::vector<PlanCase>& plan_cases() {
          p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved;
          p.stage_layers = {1, 1, 2, 0}, p.stage_pools = {"fast", "slow"};
        }},
+      {"dp3_zero1_replicas_on_two_pools", small_llama,
+       [](Plan& p) {
+         p.dp = 3, p.zero_stage = 1;
+         p.replica_pools = {{"fast", 1, 4}, {"slow", 2, 2}};
+       }},
+      {"dp2_pp2_tp2_replicas_on_two_pools", small_gpt2,
+       [](Plan& p) {
+         p.dp = p.pp = p.tp = 2, p.zero_stage = 0;
+         p.rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data};
+         p.replica_pools = {{"slow", 1, 3}, {"fast", 1, 5}};
+       }},
       {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
       {"dp4_zero2_hybrid_shards", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 2, p.shard_group = 2; }},

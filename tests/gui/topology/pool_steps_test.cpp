@@ -22,23 +22,25 @@ std::vector<double> bytes_by_accelerator(const PlacedStep& step) {
   return sums;
 }
 
-// What passes within nodes is that of the cluster of one pool where the pools are equal.
-TEST(PoolSteps, LoadsOfEqualPoolsAreThoseOfOneCluster) {
-  Scenario scenario = small_step().scenario;
+Scenario on_two_pools(Scenario scenario) {
   scenario.cluster.nodes = 2;
   scenario.cluster.name = "first";
   scenario.cluster.pools = {pool_like(scenario.cluster, "second")};
-  scenario.plan.stage_pools = {"first", "second"};
+  return scenario;
+}
+
+// What passes within nodes is that of the cluster of one pool where the pools are equal.
+void expect_loads_of_one_cluster(const Scenario& scenario, const Scenario& one) {
   const auto parts = placed_steps(scenario, step_of(scenario).timeline.get());
   ASSERT_EQ(parts.size(), 2U);
-  const auto whole = placed_steps(small_step().scenario, small_step().timeline.get());
+  const auto whole = placed_steps(one, step_of(one).timeline.get());
   ASSERT_EQ(whole.size(), 1U);
   const std::vector<double> expected = bytes_by_accelerator(*whole.front());
   std::vector<double> found;
   for (const auto& part : parts) {
     EXPECT_EQ(part->map.first_rank(), static_cast<std::int64_t>(found.size()));
     EXPECT_EQ(part->groups.stage_of(0), part->stages.first);
-    EXPECT_DOUBLE_EQ(part->seconds, whole.front()->seconds);
+    EXPECT_NEAR(part->seconds / whole.front()->seconds, 1.0, 1e-9);
     std::ranges::copy(bytes_by_accelerator(*part), std::back_inserter(found));
   }
   ASSERT_EQ(found.size(), expected.size());
@@ -48,6 +50,19 @@ TEST(PoolSteps, LoadsOfEqualPoolsAreThoseOfOneCluster) {
     all += expected[gpu];
   }
   EXPECT_GT(all, 0.0);
+}
+
+TEST(PoolSteps, LoadsOfEqualPoolsAreThoseOfOneCluster) {
+  Scenario stages = on_two_pools(small_step().scenario);
+  stages.plan.stage_pools = {"first", "second"};
+  expect_loads_of_one_cluster(stages, small_step().scenario);
+  Scenario one = small_step().scenario;
+  std::erase(one.plan.rank_order, Axis::Data);
+  one.plan.rank_order.push_back(Axis::Data);
+  Scenario replicas = on_two_pools(one);
+  const std::int64_t half = one.plan.dp / 2, microbatches = one.plan.microbatches();
+  replicas.plan.replica_pools = {{"first", half, microbatches}, {"second", half, microbatches}};
+  expect_loads_of_one_cluster(replicas, one);
 }
 
 }  // namespace

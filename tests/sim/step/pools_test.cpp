@@ -1,4 +1,4 @@
-// Steps whose stages lie on several pools of a cluster.
+// Steps whose stages, or whose replicas, lie on several pools of a cluster.
 #include "core/spec/pools.hpp"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/lowering/lowering.hpp"
+#include "core/program/validate.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/simulate.hpp"
@@ -64,6 +66,7 @@ Scenario on_one_pool(Scenario scenario) {
   scenario.cluster.pools.clear();
   scenario.cluster.between_pools = {};
   scenario.plan.stage_pools.clear();
+  scenario.plan.replica_pools.clear();
   return scenario;
 }
 
@@ -226,6 +229,124 @@ TEST(Pools, UtilisationIsOverTheMeanPeakOfTheRanks) {
   const double peak = scenario.cluster.accelerator.matrix.bf16.value();
   EXPECT_NEAR(result.throughput.tflops_per_gpu * 1e12 / result.throughput.mfu, 0.75 * peak,
               1e-9 * peak);
+}
+
+// A random plan whose last replicas lie on the second one of two equal pools, and run as many
+// microbatches as the first ones.
+Scenario any_replicas_on_equal_pools() {
+  Scenario scenario;
+  std::int64_t first = 1;
+  do {
+    scenario = any_small_scenario();
+    Plan& plan = scenario.plan;
+    std::erase(plan.rank_order, Axis::Data);
+    plan.rank_order.push_back(Axis::Data);
+    scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+    first = one_of<std::int64_t>({1, 2, 3});
+    if (first >= plan.dp) continue;
+    plan.replica_pools = {{scenario.cluster.name, first, plan.microbatches()},
+                          {"second", plan.dp - first, plan.microbatches()}};
+  } while (scenario.plan.replica_pools.empty() ||
+           first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  return scenario;
+}
+
+// A random plan whose replicas lie on pools that differ in all that a step takes, and in their
+// shares of the batch where the plan allows it.
+Scenario any_replicas_on_unlike_pools() {
+  Scenario scenario = any_replicas_on_equal_pools();
+  PoolSpec& second = scenario.cluster.pools[0];
+  if (any_flag()) double_speed(second.accelerator);
+  second.node.nic.per_node = one_of({1, 4, 8});
+  second.node.host.speed = one_of({0.5, 1.0, 2.0});
+  scenario.cluster.between_pools.latency = one_of({Seconds(), milliseconds(1), milliseconds(20)});
+  scenario.cluster.between_pools.bandwidth = BytesPerSecond(one_of({0.0, 1e9, 2e10}));
+  Plan unequal = scenario.plan;
+  unequal.replica_pools[1].microbatches *= one_of<std::int64_t>({1, 2, 3});
+  unequal.global_batch = batch_of_pools(unequal);
+  if (!first_broken_rule(scenario.model, scenario.cluster, unequal)) scenario.plan = unequal;
+  return scenario;
+}
+
+RC_GTEST_PROP(PoolsOfReplicas, HaveSoundPrograms, ()) {
+  const Scenario scenario = any_replicas_on_unlike_pools();
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  RC_ASSERT(static_cast<std::int64_t>(program.stages.size()) == count_stages(scenario.plan));
+  for (const Finding& finding : validate(program)) RC_FAIL(finding.text);
+}
+
+// Replicas that wait for each other's collectives change nothing where all run the same.
+RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
+  Scenario scenario = any_replicas_on_equal_pools();
+  if (any_flag()) scenario.cluster.between_pools = {BytesPerSecond(1e15), Seconds(1e-9)};
+  const Fidelity fidelity = any_flag() ? Fidelity::Event : Fidelity::Full;
+  const StepResult mixed = simulate_at(scenario, fidelity).result;
+  const StepResult one = simulate_at(on_one_pool(scenario), fidelity).result;
+  const double rounding = 1e-9 * one.step.value();
+  RC_ASSERT(std::abs((mixed.step - one.step).value()) < rounding);
+  RC_ASSERT(mixed.stages.size() == 2 * one.stages.size());
+  for (std::size_t stage = 0; stage < mixed.stages.size(); ++stage) {
+    const StageResult &part = mixed.stages[stage], &whole = one.stages[stage % one.stages.size()];
+    for (const StepPart of : enumerators<StepPart>())
+      RC_ASSERT(std::abs((part.time.of(of) - whole.time.of(of)).value()) < rounding);
+    RC_ASSERT(memory_json(part.memory) == memory_json(whole.memory));
+  }
+  RC_ASSERT(std::abs(mixed.throughput.hfu / one.throughput.hfu - 1.0) < 1e-12);
+  const StepEstimate closed = estimate_step(scenario);
+  RC_ASSERT(closed.analytic == estimate_step(on_one_pool(scenario)).analytic);
+  RC_ASSERT(closed.memory == estimate_step(on_one_pool(scenario)).memory);
+}
+
+// One program for each pool says the same as all ranks by themselves, where a collective ends for
+// all of them at once: kernels beside it delay it on one pool more than on another.
+RC_GTEST_PROP(PoolsOfReplicas, AllRanksAgreeWithOneOfEachStage, ()) {
+  const Scenario scenario = any_replicas_on_unlike_pools();
+  const StepResult event = simulate_at(scenario, Fidelity::Event).result;
+  const Seconds full = simulate_at(scenario, Fidelity::Full).result.step;
+  RC_ASSERT(std::abs(full / event.step - 1.0) < 5e-3);
+  RC_ASSERT(simulate_step(scenario).step == event.step);
+}
+
+RC_GTEST_PROP(PoolsOfReplicas, ClosedFormsKnowThem, ()) {
+  const Scenario scenario = any_replicas_on_unlike_pools();
+  const StepEstimate closed = estimate_step(scenario);
+  const StepResult step = simulate_step(scenario);
+  RC_ASSERT(closed.bound <= step.step);
+  RC_ASSERT(closed.bound <= closed.analytic);
+  RC_ASSERT(std::abs(closed.memory / step.memory().peak - 1.0) < 1e-9);
+}
+
+// No replica ends its step before the slowest one does, as each alone would.
+RC_GTEST_PROP(PoolsOfReplicas, TakeNoLessThanThoseOfEachPoolAlone, ()) {
+  Scenario scenario = any_replicas_on_unlike_pools();
+  const Seconds step = simulate_at(scenario, Fidelity::Event).result.step;
+  for (std::size_t part = 0; part < 2; ++part) {
+    Scenario alone = scenario;
+    alone.plan = plan_of_part(scenario.plan, part);
+    const std::string pool = alone.plan.replica_pools[part].pool;
+    alone.plan.replica_pools.clear();
+    alone.cluster = *pool_cluster(scenario.cluster, pool);
+    RC_ASSERT(simulate_at(alone, Fidelity::Event).result.step <= step * (1.0 + 1e-9));
+  }
+}
+
+// Eight replicas on a node, and eight on another one that computes twice as fast: two thirds of the
+// batch there take less time than a half, and that node stands still no longer.
+TEST(PoolsOfReplicas, AFasterPoolTakesALargerShareOfTheBatch) {
+  Scenario scenario = small_scenario(16, 1, 1);
+  scenario.plan.micro_batch = 2;
+  scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+  double_speed(scenario.cluster.pools[0].accelerator);
+  const auto with_shares = [&](std::int64_t first, std::int64_t second) {
+    scenario.plan.replica_pools = {{scenario.cluster.name, 8, first}, {"second", 8, second}};
+    scenario.plan.global_batch = batch_of_pools(scenario.plan);
+    return simulate_step(scenario);
+  };
+  const StepResult even = with_shares(30, 30), shared = with_shares(20, 40);
+  EXPECT_NEAR(shared.step / even.step, 2.0 / 3.0, 0.05);
+  EXPECT_GT(even.stages[1].time.stall.value(), 0.4 * even.step.value());
+  EXPECT_LT(shared.stages[1].time.stall.value(), 0.15 * shared.step.value());
+  EXPECT_NEAR(even.stages[1].time.total() / even.step, 1.0, 1e-9);
 }
 
 TEST(Pools, SharedLinksOfUnlikeNodesAreRefused) {
