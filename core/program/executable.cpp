@@ -22,8 +22,6 @@ struct Requirements : ProblemList {
 
 void check_attention(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
-  needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
-                name_of(attention.kind), "grouped-query attention");
   needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
   needs.require(!attention.output_gate, "/model/attention/output_gate", "true",
                 "no gate on the output of attention");
@@ -37,6 +35,14 @@ void check_positions(Requirements& needs, const ModelSpec& model) {
   const bool rotary = model.position == PositionKind::Rotary;
   needs.require(rotary || model.position == PositionKind::Learned, "/model/position",
                 name_of(model.position), "learned or rotary positions");
+  if (model.attention.kind == AttentionKind::MultiHeadLatent) {
+    needs.require(rotary, "/model/position", name_of(model.position),
+                  "rotary positions, a part of multi-head latent attention");
+    needs.require(model.rotary_share == 1.0, "/model/rotary_share",
+                  fmt::format("{}", model.rotary_share),
+                  "1: qk_rope_head_dim is what multi-head latent attention turns");
+    return;
+  }
   needs.require(!model.rope_scaling || model.rope_scaling->kind != RopeScalingKind::Yarn,
                 "/model/rope_scaling/kind", name_of(RopeScalingKind::Yarn), "linear or llama3");
   const auto width = static_cast<double>(model.attention.head_dim);
@@ -92,6 +98,9 @@ void check_model(Requirements& needs, const ModelSpec& model) {
 
 void check_on_gpu(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
+  needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
+                name_of(attention.kind),
+                "grouped-query: multi-head latent attention runs on CPUs alone");
   needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
                 "false: norms of queries and keys run on CPUs alone");
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
