@@ -9,6 +9,7 @@
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/gloo_communicator.hpp"
+#include "executor/kernels/cpu/bf16_kernels.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/parameter_server.hpp"
 #include "tests/scratch_path.hpp"
@@ -161,7 +162,8 @@ void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& o
   const Program program = lower(model, plan, stack);
   LocalStore store;
   const auto run = [&](std::int64_t rank) {
-    const auto kernels = make_cpu_kernels();
+    const auto kernels =
+        plan.precision == Precision::Bf16 ? make_bf16_cpu_kernels() : make_cpu_kernels();
     GlooDevice device("127.0.0.1");
     const OpenCommunicator open = [&](const std::string& key, int member, int size) {
       auto made = device.connect(store, key, member, size);
