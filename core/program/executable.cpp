@@ -22,8 +22,6 @@ struct Requirements : ProblemList {
 
 void check_attention(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
-  needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
-                name_of(attention.kind), "grouped-query attention");
   needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
   needs.require(!attention.output_gate, "/model/attention/output_gate", "true",
                 "no gate on the output of attention");
@@ -37,6 +35,14 @@ void check_positions(Requirements& needs, const ModelSpec& model) {
   const bool rotary = model.position == PositionKind::Rotary;
   needs.require(rotary || model.position == PositionKind::Learned, "/model/position",
                 name_of(model.position), "learned or rotary positions");
+  if (model.attention.kind == AttentionKind::MultiHeadLatent) {
+    needs.require(rotary, "/model/position", name_of(model.position),
+                  "rotary positions, a part of multi-head latent attention");
+    needs.require(model.rotary_share == 1.0, "/model/rotary_share",
+                  fmt::format("{}", model.rotary_share),
+                  "1: qk_rope_head_dim is what multi-head latent attention turns");
+    return;
+  }
   needs.require(!model.rope_scaling || model.rope_scaling->kind != RopeScalingKind::Yarn,
                 "/model/rope_scaling/kind", name_of(RopeScalingKind::Yarn), "linear or llama3");
   const auto width = static_cast<double>(model.attention.head_dim);
@@ -92,6 +98,9 @@ void check_model(Requirements& needs, const ModelSpec& model) {
 
 void check_on_gpu(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
+  needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
+                name_of(attention.kind),
+                "grouped-query: multi-head latent attention runs on CPUs alone");
   needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
                 "false: norms of queries and keys run on CPUs alone");
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
@@ -110,11 +119,15 @@ void check_on_gpu(Requirements& needs, const ModelSpec& model) {
 }
 
 void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
-  const Precision wanted = on_gpu ? Precision::Bf16 : Precision::Fp32;
-  needs.require(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
-                on_gpu ? "bf16, the format of the executor on GPUs"
-                       : "fp32, the format of the executor on CPUs, or a GPU");
-  if (!on_gpu) return;
+  const bool in_bf16 = plan.precision == Precision::Bf16;
+  needs.require(in_bf16 || (!on_gpu && plan.precision == Precision::Fp32), "/plan/precision",
+                name_of(plan.precision),
+                on_gpu ? "bf16, the format of the executor on GPUs" : "fp32 or bf16");
+  if (!on_gpu) {
+    needs.require(!in_bf16 || !model.moe, "/plan/precision", "bf16 of a model with experts",
+                  "fp32, in which CPUs compute experts");
+    return;
+  }
   check_on_gpu(needs, model);
   needs.require(plan.cp == 1, "/plan/cp", std::to_string(plan.cp),
                 "1: context parallelism runs on CPUs alone");
@@ -126,6 +139,9 @@ void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& pla
   if (replicas == ReplicaAgreement()) return;
   needs.require(!on_gpu, "/plan/data_parallel", replicas_text(plan),
                 "nothing: replicas make local steps and compress on CPUs alone");
+  needs.require(on_gpu || plan.precision != Precision::Bf16, "/plan/precision",
+                "bf16 with " + std::string(replicas_text(plan)),
+                "fp32, in which replicas make local steps and compress");
   const bool splits = plan.tp > 1 || plan.pp > 1 || plan.cp > 1 || model.moe;
   needs.require(!replicas.has_servers() || !splits, "/plan/data_parallel/sync",
                 name_of(replicas.sync) + std::string(" with tp, pp, cp or experts"),
@@ -178,15 +194,15 @@ void check_fusion(Requirements& needs, const StackSpec& stack) {
                 "1: the loss of all tokens at once");
 }
 
-// Gradients and states are fp32, and so are parameters on the CPU.
-void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
+// Gradients and states are fp32.
+void check_formats(Requirements& needs, const Plan& plan, const StackSpec& stack) {
   const auto bytes = [&](Bytes found, const char* where, Bytes expected) {
     needs.require(found == expected, where,
                   fmt::format("{} of the stack \"{}\"", found.value(), stack.name),
                   fmt::format("{}: states in fp32", expected.value()));
   };
   bytes(stack.memory.optimizer_state_bytes, "/stack/memory/optimizer_state_bytes", Bytes(8));
-  if (!on_gpu) return;
+  if (plan.precision != Precision::Bf16) return;
   bytes(stack.memory.master_weight_bytes, "/stack/memory/master_weight_bytes", Bytes(4));
   const auto in_fp32 = [&](bool holds, const char* where) {
     needs.require(holds, where, fmt::format("false of the stack \"{}\"", stack.name),
@@ -196,9 +212,9 @@ void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
   in_fp32(stack.gradients.fp32_accumulation, "/stack/gradients/fp32_accumulation");
 }
 
-void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, bool on_gpu) {
+void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack) {
   check_fusion(needs, stack);
-  check_formats(needs, stack, on_gpu);
+  check_formats(needs, plan, stack);
   const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
   const RecomputeModuleSet known = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm,
                                     RecomputeModule::Mlp,           RecomputeModule::Moe,
@@ -221,7 +237,7 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   check_plan_kind(needs, model, plan);
   check_replicas(needs, model, plan, on_gpu);
   check_device(needs, model, plan, on_gpu);
-  check_stack(needs, plan, stack, on_gpu);
+  check_stack(needs, plan, stack);
   needs.throw_if_any();
 }
 

@@ -33,6 +33,15 @@ ordered_json common_part(const ModelSpec& model, const char* type, const char* c
 ordered_json scaling_config(const RopeScalingSpec& scaling) {
   if (scaling.kind == RopeScalingKind::Linear)
     return {{"rope_type", "linear"}, {"factor", scaling.factor}};
+  if (scaling.kind == RopeScalingKind::Yarn) {
+    return {{"rope_type", "yarn"},
+            {"factor", scaling.factor},
+            {"original_max_position_embeddings", scaling.original_max_seq_len},
+            {"beta_fast", scaling.beta_fast},
+            {"beta_slow", scaling.beta_slow},
+            {"mscale", scaling.mscale},
+            {"mscale_all_dim", scaling.mscale_all_dim}};
+  }
   return {{"rope_type", "llama3"},
           {"factor", scaling.factor},
           {"low_freq_factor", scaling.low_freq_factor},
@@ -59,6 +68,38 @@ ordered_json gated_config(const ModelSpec& model, const char* type, const char* 
                  {"mlp_bias", model.mlp.bias}});
   if (model.rope_scaling) config["rope_scaling"] = scaling_config(*model.rope_scaling);
   return config;
+}
+
+// transformers, DeepseekV2Config. All layers are dense where there are no experts.
+ordered_json deepseek_config(const ModelSpec& model, const std::string& dtype) {
+  const AttentionSpec& attention = model.attention;
+  ordered_json config = gated_config(model, "deepseek_v2", "DeepseekV2ForCausalLM", dtype);
+  config.erase("head_dim");
+  config.update({{"q_lora_rank", nullptr},
+                 {"kv_lora_rank", attention.kv_lora_rank},
+                 {"qk_nope_head_dim", attention.qk_nope_head_dim},
+                 {"qk_rope_head_dim", attention.qk_rope_head_dim},
+                 {"v_head_dim", attention.v_head_dim},
+                 {"first_k_dense_replace", model.layers}});
+  if (attention.q_lora_rank > 0) config["q_lora_rank"] = attention.q_lora_rank;
+  if (!model.moe) return config;
+  const MoeSpec& moe = *model.moe;
+  config.update({{"first_k_dense_replace", moe.first_dense_layers},
+                 {"n_routed_experts", moe.experts},
+                 {"num_experts_per_tok", moe.top_k},
+                 {"moe_intermediate_size", moe.expert_ffn},
+                 {"n_shared_experts", moe.shared_experts},
+                 {"norm_topk_prob", moe.renormalised},
+                 {"scoring_func", "softmax"},
+                 {"topk_method", "greedy"},
+                 {"routed_scaling_factor", 1.0}});
+  return config;
+}
+
+// transformers renormalises no shares of experts, and has shared ones beside them.
+bool computes_as_deepseek(const ModelSpec& model) {
+  return model.attention.kind == AttentionKind::MultiHeadLatent &&
+         (!model.moe || (!model.moe->renormalised && model.moe->shared_experts > 0));
 }
 
 // transformers, GPT2Config.
@@ -90,6 +131,10 @@ bool describes(const ordered_json& config, const ModelSpec& model) {
 }  // namespace
 
 std::optional<ordered_json> exported_config(const ModelSpec& model, const std::string& dtype) {
+  if (computes_as_deepseek(model)) {
+    ordered_json config = deepseek_config(model, dtype);
+    if (describes(config, model)) return config;
+  }
   const std::array configs = {gated_config(model, "llama", "LlamaForCausalLM", dtype),
                               gated_config(model, "qwen2", "Qwen2ForCausalLM", dtype),
                               gated_config(model, "qwen3", "Qwen3ForCausalLM", dtype),

@@ -1,5 +1,7 @@
 #include "executor/checkpoint/stored_names.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string_view>
 #include <utility>
@@ -24,6 +26,30 @@ constexpr std::array kLlamaLayer = {
     Names{"mlp.gate_proj", "mlp.gate_proj"},       Names{"mlp.up_proj", "mlp.up_proj"},
     Names{"mlp.down_proj", "mlp.down_proj"}};
 
+// transformers, models/deepseek_v2/modeling_deepseek_v2.py, as published checkpoints have the
+// experts: each in tensors of its own.
+constexpr std::array kDeepseekLayer = {
+    Names{"attention_norm", "input_layernorm"},
+    Names{"attention.q_proj", "self_attn.q_proj"},
+    Names{"attention.q_a_proj", "self_attn.q_a_proj"},
+    Names{"attention.q_a_norm", "self_attn.q_a_layernorm"},
+    Names{"attention.q_b_proj", "self_attn.q_b_proj"},
+    Names{"attention.kv_a_proj", "self_attn.kv_a_proj_with_mqa"},
+    Names{"attention.kv_a_norm", "self_attn.kv_a_layernorm"},
+    Names{"attention.kv_b_proj", "self_attn.kv_b_proj"},
+    Names{"attention.o_proj", "self_attn.o_proj"},
+    Names{"mlp_norm", "post_attention_layernorm"},
+    Names{"mlp.gate_proj", "mlp.gate_proj"},
+    Names{"mlp.up_proj", "mlp.up_proj"},
+    Names{"mlp.down_proj", "mlp.down_proj"},
+    Names{"moe.router", "mlp.gate"},
+    Names{"moe.experts.gate_proj", "mlp.experts.{}.gate_proj"},
+    Names{"moe.experts.up_proj", "mlp.experts.{}.up_proj"},
+    Names{"moe.experts.down_proj", "mlp.experts.{}.down_proj"},
+    Names{"moe.shared_experts.gate_proj", "mlp.shared_experts.gate_proj"},
+    Names{"moe.shared_experts.up_proj", "mlp.shared_experts.up_proj"},
+    Names{"moe.shared_experts.down_proj", "mlp.shared_experts.down_proj"}};
+
 // transformers, models/gpt2/modeling_gpt2.py. Queries, keys and values are parts of c_attn.
 constexpr std::array kGpt2Outside = {Names{"embedding", "transformer.wte"},
                                      Names{"position_embedding", "transformer.wpe"},
@@ -42,9 +68,19 @@ bool is_gpt2(const ModelSpec& model) {
          model.tied_embeddings && !model.moe;
 }
 
-bool is_llama(const ModelSpec& model) {
+bool is_gated(const ModelSpec& model) {
   return model.norm == NormKind::RmsNorm && model.mlp.gated &&
-         model.position == PositionKind::Rotary && !model.moe;
+         model.position == PositionKind::Rotary;
+}
+
+bool is_deepseek(const ModelSpec& model) {
+  if (!is_gated(model) || model.attention.kind != AttentionKind::MultiHeadLatent) return false;
+  return !model.moe || (!model.moe->shared_expert_gate && !model.moe->router_bias &&
+                        !model.moe->router_linear_bias && !model.mlp.bias);
+}
+
+bool is_llama(const ModelSpec& model) {
+  return is_gated(model) && model.attention.kind == AttentionKind::GroupedQuery && !model.moe;
 }
 
 // "layers.3.mlp.up_proj.weight": layer "3", stem "mlp.up_proj", kind ".weight".
@@ -75,10 +111,12 @@ std::string translate(const Table& table, const std::string& stem) {
 
 std::string file_name(const ModelSpec& model, const ParameterTensor& parameter) {
   const NameParts parts(parameter.name);
-  if (is_llama(model)) {
-    return parts.layer.empty() ? translate(kLlamaOutside, parts.stem) + parts.kind
-                               : "model.layers." + parts.layer + "." +
-                                     translate(kLlamaLayer, parts.stem) + parts.kind;
+  if (!is_gpt2(model)) {
+    if (parts.layer.empty()) return translate(kLlamaOutside, parts.stem) + parts.kind;
+    return "model.layers." + parts.layer + "." +
+           (is_deepseek(model) ? translate(kDeepseekLayer, parts.stem)
+                               : translate(kLlamaLayer, parts.stem)) +
+           parts.kind;
   }
   return parts.layer.empty() ? translate(kGpt2Outside, parts.stem) + parts.kind
                              : "transformer.h." + parts.layer + "." +
@@ -98,36 +136,50 @@ bool is_transposed(const ParameterTensor& parameter) {
 
 }  // namespace
 
-StoredPlace stored_place(const ModelSpec& model, const ParameterTensor& parameter) {
+std::vector<StoredPlace> stored_places(const ModelSpec& model, const ParameterTensor& parameter) {
   // The matrices of experts are stacked.
-  const std::int64_t rows = parameter.shape.front();
   const bool experts = parameter.shape.size() == 3;
-  const std::int64_t columns = experts ? parameter.shape.back() : parameter.elements() / rows;
-  StoredPlace place{parameter.name, 0, columns, 1};
-  if (!is_llama(model) && !is_gpt2(model)) return place;
+  const std::int64_t columns =
+      experts ? parameter.shape.back() : parameter.elements() / parameter.shape.front();
+  StoredPlace place{parameter.name, 0, columns, 1, 0, parameter.elements() / columns};
+  const bool deepseek = is_deepseek(model);
+  if (!is_llama(model) && !is_gpt2(model) && !deepseek) return {place};
   place.tensor = file_name(model, parameter);
-  if (is_llama(model)) return place;
-  const std::int64_t third = third_of(NameParts(parameter.name).stem);
+  if (deepseek && experts) {
+    std::vector<StoredPlace> places;
+    const std::string pattern = std::move(place.tensor);
+    place.rows = parameter.shape[1];
+    for (std::int64_t expert = 0; expert < parameter.shape.front(); ++expert) {
+      place.tensor = fmt::format(fmt::runtime(pattern), expert);
+      place.first_row = expert * place.rows;
+      places.push_back(place);
+    }
+    return places;
+  }
+  if (!is_gpt2(model)) return {place};
+  const std::int64_t rows = place.rows, third = third_of(NameParts(parameter.name).stem);
   if (third >= 0) place.offset = third * rows;
   if (is_transposed(parameter)) {
     place.row_stride = 1;
     place.column_stride = third < 0 ? rows : 3 * rows;
   }
-  return place;
+  return {place};
 }
 
 std::vector<StoredTensor> stored_tensors(const ModelSpec& model) {
   std::vector<StoredTensor> tensors;
   for (const ParameterTensor& parameter : parameter_tensors(model)) {
-    const StoredPlace place = stored_place(model, parameter);
-    // Keys and values are parts of the queries' tensor.
-    if (place.offset > 0) continue;
-    StoredTensor tensor{place.tensor, parameter.shape};
-    if (is_gpt2(model)) {
-      if (is_transposed(parameter)) std::swap(tensor.shape.front(), tensor.shape.back());
-      if (third_of(NameParts(parameter.name).stem) == 0) tensor.shape.back() *= 3;
+    for (const StoredPlace& place : stored_places(model, parameter)) {
+      // Keys and values are parts of the queries' tensor.
+      if (place.offset > 0) continue;
+      StoredTensor tensor{place.tensor, parameter.shape};
+      if (tensor.shape.size() == 3 && is_deepseek(model)) tensor.shape.erase(tensor.shape.begin());
+      if (is_gpt2(model)) {
+        if (is_transposed(parameter)) std::swap(tensor.shape.front(), tensor.shape.back());
+        if (third_of(NameParts(parameter.name).stem) == 0) tensor.shape.back() *= 3;
+      }
+      tensors.push_back(std::move(tensor));
     }
-    tensors.push_back(std::move(tensor));
   }
   return tensors;
 }

@@ -215,9 +215,11 @@ ExportedWeights export_weights(const WeightExport& options) {
   check_destination(out, options.force);
   const auto config = exported_config(model, format.torch);
   if (!config) {
-    throw InputError((options.run / "plan.json").string(),
-                     {{"/model", model.name,
-                       "a model that transformers computes as a Llama, Qwen2, Qwen3 or GPT-2"}});
+    throw InputError(
+        (options.run / "plan.json").string(),
+        {{"/model", model.name,
+          "a model that transformers computes as a Llama, Qwen2, Qwen3, DeepSeek-V2 or "
+          "GPT-2"}});
   }
   CheckpointFolder folder(checkpoints);
   const std::int64_t steps = newest_checkpoint(folder, checkpoints);

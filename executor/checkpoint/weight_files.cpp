@@ -55,20 +55,40 @@ std::string text_of(const json& object, const char* key, const std::string& fall
   return found->is_string() ? found->get<std::string>() : shown(*found);
 }
 
+// transformers, DeepseekV2Config and DeepseekV3Config.
+void check_deepseek(const json& config, const std::string& type, ProblemList& problems) {
+  const auto require = [&](const char* key, const char* fallback, const char* expected) {
+    const std::string found = text_of(config, key, fallback);
+    if (found != expected) problems.add(fmt::format("config.json, /{}", key), found, expected);
+  };
+  if (type == "deepseek_v3") require("rope_interleave", "true", "true");
+  const auto experts = config.find("n_routed_experts");
+  if (experts == config.end() || experts->is_null()) return;
+  require("scoring_func", type == "deepseek_v3" ? "sigmoid" : "softmax", "softmax");
+  const auto scale = config.find("routed_scaling_factor");
+  if (scale != config.end() && *scale != 1.0)
+    problems.add("config.json, /routed_scaling_factor", shown(*scale), "1");
+}
+
 // Checks what a ModelSpec cannot express: families whose layers are named like Llama's and compute
 // something else (Gemma scales embeddings and norms), and scaled rotary angles.
 void check_architecture(const json& config, ProblemList& problems) {
   const std::string type = text_of(config, "model_type", "");
-  constexpr std::array kKnown = {"llama", "mistral", "qwen2", "qwen3", "gpt2"};
+  constexpr std::array kKnown = {"llama", "mistral",     "qwen2",      "qwen3",
+                                 "gpt2",  "deepseek_v2", "deepseek_v3"};
   if (std::find(kKnown.begin(), kKnown.end(), type) == kKnown.end())
-    problems.add("config.json, /model_type", type, "llama, mistral, qwen2, qwen3 or gpt2");
+    problems.add("config.json, /model_type", type,
+                 fmt::format("one of {}", fmt::join(kKnown, ", ")));
+  const bool deepseek = type.starts_with("deepseek");
+  if (deepseek) check_deepseek(config, type, problems);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto scaling = config.find(key);
     if (scaling == config.end() || !scaling->is_object()) continue;
     const std::string kind = text_of(*scaling, "rope_type", text_of(*scaling, "type", "default"));
-    if (kind != "default" && kind != "linear" && kind != "llama3") {
+    const bool yarn = deepseek && kind == "yarn";
+    if (kind != "default" && kind != "linear" && kind != "llama3" && !yarn) {
       problems.add(fmt::format("config.json, /{}", key), kind,
-                   "default, linear or llama3: the executor scales rotary angles in no other way");
+                   deepseek ? "default, linear, llama3 or yarn" : "default, linear or llama3");
     }
   }
 }

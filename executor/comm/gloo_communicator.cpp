@@ -148,8 +148,9 @@ class GlooCommunicator final : public Communicator {
     const std::vector<std::size_t> each(static_cast<std::size_t>(size()), bytes);
     guarded([&] { transfer_parts(static_cast<const char*>(in), each, parts.data(), each); });
     std::memcpy(out, parts.data(), bytes);
-    const Reducer add =
-        element == Element::Float64 ? Reducer(&gloo::sum<double>) : Reducer(&gloo::sum<float>);
+    const Reducer add = element == Element::Float64   ? Reducer(&gloo::sum<double>)
+                        : element == Element::Float32 ? Reducer(&gloo::sum<float>)
+                                                      : Reducer(&add_bfloat16);
     for (std::size_t member = 1; member < static_cast<std::size_t>(size()); ++member)
       add(out, out, parts.data() + member * bytes, elements_each);
   }

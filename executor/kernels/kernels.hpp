@@ -26,6 +26,8 @@ namespace shardwright::executor {
 // An affine map of rows: weight [outputs, inputs]; bias [outputs] or null.
 struct LinearShape {
   std::int64_t rows = 0, inputs = 0, outputs = 0;
+  // Elements from one row of the outputs to the next, on CPUs alone; 0 stands for `outputs`.
+  std::int64_t output_width = 0;
 };
 
 struct NormShape {
@@ -33,6 +35,8 @@ struct NormShape {
   std::int64_t rows = 0, width = 0;
   // Added to the variance before the root.
   double epsilon = 1e-5;
+  // Elements from one row of the inputs to the next, on CPUs alone; 0 stands for `width`.
+  std::int64_t input_width = 0;
 };
 
 // Some heads of rows. The widths are the elements from those of one row to those of the next, in
@@ -43,33 +47,71 @@ struct HeadNormShape {
   double epsilon = 1e-5;
 };
 
+// The root of the factor by which YaRN increases the scores of attention, weighted by `mscale`
+// (arXiv 2309.00071, equation 22; `yarn_get_mscale` of DeepSeek-V2's modeling_deepseek.py).
+inline double yarn_magnitude(const RopeScalingSpec& scaling, double mscale) {
+  return scaling.factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(scaling.factor) + 1.0;
+}
+
 // Rotary positions (arXiv 2104.09864) of the first `heads` heads of each row. Element i of a head's
-// first `rotated` elements pairs with element i + rotated / 2, as in Hugging Face's Llama.
+// first `rotated` elements pairs with element i + rotated / 2, as in Hugging Face's Llama, or where
+// pairs are interleaved element 2i with element 2i + 1, as in the paper and DeepSeek's models.
 struct RopeShape {
   std::int64_t rows = 0, row_width = 0;
   std::int64_t heads = 0, head_dim = 0, rotated = 0;
   // Row r is the token r mod seq_len of the rank's part of a sequence.
   std::int64_t seq_len = 0;
   double theta = 10'000.0;
-  // linear or llama3.
+  // yarn on CPUs alone.
   std::optional<RopeScalingSpec> scaling{};
   SequencePart part{};
+  bool interleaved = false;
 
-  // The angle, in radians, by which pair `i` turns from one position to the next. Llama 3.1 divides
-  // those of long wavelengths by the factor, and blends the wavelengths between (`scale_freqs` of
-  // https://github.com/meta-llama/llama-models, models/llama3/model.py).
+  // The angle, in radians, by which pair `i` turns from one position to the next. Llama 3.1 and
+  // YaRN divide those of long wavelengths by the factor, and blend the wavelengths between.
   double frequency(std::int64_t i) const {
     const double base =
         std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
     if (!scaling) return base;
     if (scaling->kind == RopeScalingKind::Linear) return base / scaling->factor;
+    const double kept =
+        scaling->kind == RopeScalingKind::Yarn ? kept_by_yarn(i) : kept_by_llama(base);
+    return base * (kept + (1.0 - kept) / scaling->factor);
+  }
+
+  // The length that a rotation gives to vectors of length 1 (YaRN, as in `mscale` of
+  // DeepSeek-V2's modeling_deepseek.py).
+  double magnitude() const {
+    if (!scaling || scaling->kind != RopeScalingKind::Yarn) return 1.0;
+    return yarn_magnitude(*scaling, scaling->mscale) /
+           yarn_magnitude(*scaling, scaling->mscale_all_dim);
+  }
+
+ private:
+  // `scale_freqs` of https://github.com/meta-llama/llama-models, models/llama3/model.py.
+  double kept_by_llama(double base) const {
     // Turns over the sequences of pre-training.
     const double turns =
         static_cast<double>(scaling->original_max_seq_len) * base / (2.0 * std::numbers::pi);
-    const double kept = std::clamp(
+    return std::clamp(
         (turns - scaling->low_freq_factor) / (scaling->high_freq_factor - scaling->low_freq_factor),
         0.0, 1.0);
-    return base * (kept + (1.0 - kept) / scaling->factor);
+  }
+
+  // arXiv 2309.00071, section 3.2, with a ramp over the numbers of the pairs, whose ends are whole
+  // (`_compute_yarn_parameters` of transformers, modeling_rope_utils.py).
+  double kept_by_yarn(std::int64_t i) const {
+    const auto pair_of_turns = [this](double turns) {
+      const double wavelength = static_cast<double>(scaling->original_max_seq_len) / turns;
+      return static_cast<double>(rotated) * std::log(wavelength / (2.0 * std::numbers::pi)) /
+             (2.0 * std::log(theta));
+    };
+    const double first = std::max(std::floor(pair_of_turns(scaling->beta_fast)), 0.0);
+    const double last =
+        std::min(std::ceil(pair_of_turns(scaling->beta_slow)), static_cast<double>(rotated - 1));
+    constexpr double kLeastRamp = 1e-3;
+    const double ramp = last == first ? kLeastRamp : last - first;
+    return 1.0 - std::clamp((static_cast<double>(i) - first) / ramp, 0.0, 1.0);
   }
 };
 
@@ -282,7 +324,12 @@ class Kernels {
                             Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
   }
-  // Adds them instead.
+  // Multiplies the first `columns` of rows of activations.
+  virtual void scale_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, double /*factor*/,
+                             void* /*data*/, std::int64_t /*width*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no latent attention on this device");
+  }
+  // Adds them instead of copying them.
   virtual void add_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
                            std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
                            Queue /*queue*/) {

@@ -6,13 +6,17 @@
 
 #include "core/base/error.hpp"
 #include "executor/comm/gloo_communicator.hpp"
+#include "executor/kernels/cpu/bf16_kernels.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 class CpuBackend final : public RankBackend {
  public:
-  CpuBackend(TcpStore* store, const BackendOptions& options) : store_(store) {
+  CpuBackend(TcpStore* store, const BackendOptions& options)
+      : store_(store),
+        kernels_(options.precision == Precision::Bf16 ? make_bf16_cpu_kernels()
+                                                      : make_cpu_kernels()) {
     if (store_ == nullptr) return;
     device_ = std::make_unique<GlooDevice>(store_->own_address(), options.timeout);
   }
@@ -28,7 +32,7 @@ class CpuBackend final : public RankBackend {
  private:
   TcpStore* store_;
   std::unique_ptr<GlooDevice> device_;
-  std::unique_ptr<Kernels> kernels_ = make_cpu_kernels();
+  std::unique_ptr<Kernels> kernels_;
 };
 
 std::string claim_key(std::int64_t rank) {

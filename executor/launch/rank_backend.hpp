@@ -32,6 +32,8 @@ class RankBackend {
 struct BackendOptions {
   std::chrono::milliseconds timeout{60'000};
   bool share_gpu = false;
+  // That of the plan: fp32 or bf16 on CPUs, bf16 on GPUs.
+  Precision precision = Precision::Fp32;
 };
 
 // `wanted` is "cpu", "cuda" or "auto": a GPU if the plan is in bf16 and there is one, otherwise the

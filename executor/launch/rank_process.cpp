@@ -133,7 +133,7 @@ class RankRun {
                 options.validation_ratio),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         backend_(open_backend(device, rendezvous.store(), place,
-                              {options.timeout(), options.share_gpu})),
+                              {options.timeout(), options.share_gpu, plan_.precision})),
         trainer_(scenario.model, program_, place.rank, backend_->kernels(),
                  with_log(backend_->opener()), options.training, backend_->queues()),
         checkpoint_store_(rendezvous.connect()),
@@ -413,8 +413,7 @@ void serve_parameters(const RunOptions& options, const Scenario& scenario, const
                       Rendezvous& rendezvous, Heartbeat& heartbeat) {
   const std::int64_t number = place.rank - scenario.plan.world_size();
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  const auto backend =
-      open_backend(Device::Cpu, rendezvous.store(), place, {options.timeout(), options.share_gpu});
+  const auto backend = open_backend(Device::Cpu, rendezvous.store(), place, {options.timeout()});
   ParameterServer server(scenario.model, program, number, backend->kernels(),
                          with_log(backend->opener()));
   heartbeat.describe_activity([&] {

@@ -65,6 +65,8 @@ void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& 
       if (out != in) kernels_.copy(out, in, written * bytes_of(element), bound.queue);
       return group.all_reduce(out, written, element, Reduction::Sum, bound.queue);
     case OpKind::AllGather:
+      if (read * static_cast<std::size_t>(group.size()) > written)
+        return gather_rotary_key(bound, group);
       return group.all_gather(in, out, read, element, bound.queue);
     case OpKind::ReduceScatter:
       return group.reduce_scatter(in, out, written, element, bound.queue);
@@ -174,7 +176,8 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator* group) {
 }
 
 // In the models that the executor trains, these are norms, routers, the gates of shared experts,
-// and projections of keys and values of which several ranks hold the same heads. Their gradients
+// latent attention's projections down, and projections of keys and values of which several ranks
+// hold the same heads. Their gradients
 // are scattered over the units and travel in one buffer. (Each rank has the complete gradients of
 // the biases of row-split layers.) With ZeRO-1 and ZeRO-2, the buffer also carries parts that this
 // rank does not update.

@@ -61,7 +61,6 @@ void OpRunner::find_expert_rows() {
   mark(Group::Expert, sent_rows_);
   most_received_ = most_rows(*model_.moe, shape_.residual_tokens, plan.ep);
   row_buffer_ = allocate_elements(most_received_ * plan.expert_tp * shape_.hidden);
-  product_ = allocate_elements(shape_.residual_tokens * shape_.hidden);
 }
 
 bool OpRunner::holds_rows(TensorRef ref) const {

@@ -25,6 +25,10 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   const std::size_t results = bound.writes.size() - (writes_gradient(op) ? 1 : 0);
   for (std::size_t i = 0; i < results; ++i) {
     const Element format = is_statistics(op, i) ? kernels_.state_element() : kernels_.element();
+    if (is_latent() && op.kind == OpKind::Gemm && !is_of_experts(op)) {
+      count_outputs(bound, &counts->results);
+      continue;
+    }
     const auto bytes =
         static_cast<std::int64_t>(elements_written(bound, i) * bytes_of(kernels_.element()));
     kernels_.count_not_finite(bytes / static_cast<std::int64_t>(bytes_of(format)), format,
@@ -36,6 +40,15 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
     kernels_.count_not_finite(1, Element::Float64, state.gradient_squares, &counts->results,
                               bound.queue);
   count_gradients(bound, &counts->results);
+}
+
+// The other columns of a row that a projection writes may hold nothing yet.
+void OpRunner::count_outputs(const BoundOp& bound, double* count) {
+  const auto& work = std::get<GemmWork>(bound.op->work);
+  const std::int64_t width = output_width(bound.op->writes.front(), work.m);
+  for (std::int64_t r = 0; r < work.m; ++r)
+    kernels_.count_not_finite(work.n, kernels_.element(), at(bound.write(0), r * width), count,
+                              bound.queue);
 }
 
 void OpRunner::for_each_applied(

@@ -32,6 +32,8 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
     }
   }
   if (model.moe) find_expert_rows();
+  if (model.moe || is_latent())
+    product_ = allocate_elements(shape_.residual_tokens * shape_.hidden);
   if (exchanges_heads()) {
     const auto row = static_cast<std::size_t>(query_width() + key_value_width());
     head_buffer_ = kernels.allocate(2 * static_cast<std::size_t>(shape_.tokens) * row *
@@ -195,8 +197,7 @@ OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) 
   if (!place.bias) return weights;
   weights.bias_gradient = gradient(bound, place.unit, *place.bias);
   // Only one of the ranks whose outputs are summed adds a bias that all of them hold.
-  const bool adds =
-      !place.bias_replicated || place_[Axis::Tensor] == 0 || bound.op->kind == OpKind::Norm;
+  const bool adds = !place.bias_of_sum || place_[Axis::Tensor] == 0;
   if (adds) weights.bias = applied(bound, place.unit, *place.bias);
   return weights;
 }
@@ -210,24 +211,26 @@ void OpRunner::gemm(const BoundOp& bound) {
       const std::vector<TensorRef>& reads = bound.op->reads;
       const bool adds = reads.size() > 1 && reads[1] == bound.op->writes.front();
       void* product = adds ? product_.get() : bound.write(0);
-      kernels_.linear_input_gradient({work.m, work.n, work.k}, bound.read(0), weights.weight,
-                                     product, bound.queue);
+      kernels_.linear_input_gradient({work.m, work.n, work.k, output_width(reads.front(), work.m)},
+                                     bound.read(0), weights.weight, product, bound.queue);
       if (adds) kernels_.add(work.m * work.n, product, bound.read(1), bound.write(0), bound.queue);
       return;
     }
     case Phase::BackwardWeight:
-      return kernels_.linear_weight_gradient({work.k, work.n, work.m}, bound.read(0), bound.read(1),
-                                             weights.weight_gradient, weights.bias_gradient,
-                                             bound.queue);
+      return kernels_.linear_weight_gradient(
+          {work.k, work.n, work.m, output_width(bound.op->reads.front(), work.k)}, bound.read(0),
+          bound.read(1), weights.weight_gradient, weights.bias_gradient, bound.queue);
     default:
-      return kernels_.linear({work.m, work.k, work.n}, bound.read(0), weights.weight, weights.bias,
-                             bound.write(0), bound.queue);
+      return kernels_.linear(
+          {work.m, work.k, work.n, output_width(bound.op->writes.front(), work.m)}, bound.read(0),
+          weights.weight, weights.bias, bound.write(0), bound.queue);
   }
 }
 
 void OpRunner::norm(const BoundOp& bound) {
   const bool of_queries_and_keys = bound.op->parameters.size() == 2;
   if (of_queries_and_keys) return head_norms(bound);
+  if (bound.op->parameters.front().ends_with("_a_norm")) return bottleneck_norm(bound);
   const Weights weights = weights_of(bound, 0);
   const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden, model_.norm_epsilon};
   if (!is_backward(bound.op->phase)) {
@@ -279,6 +282,7 @@ RopeShape OpRunner::rope_shape() const {
 }
 
 void OpRunner::rope(const BoundOp& bound) {
+  if (is_latent()) return latent_rope(bound);
   kernels_.rope(rope_shape(), is_backward(bound.op->phase), bound.write(0), bound.queue);
 }
 

@@ -153,6 +153,18 @@ class OpRunner {
   // The tokens over which a gradient is the mean.
   double tokens_of_gradient() const;
 
+  // Defined in latent_attention_ops.cpp.
+  bool is_latent() const;
+  void bottleneck_norm(const BoundOp& bound);
+  void latent_rope(const BoundOp& bound);
+  void latent_rope_backward(const BoundOp& bound);
+  RopeShape latent_rope_shape() const;
+  void scale_queries(void* rows, Queue queue);
+  void gather_rotary_key(const BoundOp& bound, Communicator& group);
+  std::int64_t row_width(TensorRef ref, std::int64_t rows) const;
+  // Elements of a row of a projection's outputs, which may lie in longer rows, or 0.
+  std::int64_t output_width(TensorRef ref, std::int64_t rows) const;
+
   // Defined in context_parallel_ops.cpp.
   void context_attention(const BoundOp& bound, const AttentionWork& work);
   void context_collective(const BoundOp& bound, const CommunicationWork& work, Communicator& group);
@@ -222,6 +234,7 @@ class OpRunner {
   void for_each_applied(
       const BoundOp& bound,
       const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const;
+  void count_outputs(const BoundOp& bound, double* count);
   void count_weights(const BoundOp& bound, double* count);
   void count_gradients(const BoundOp& bound, double* count);
 

@@ -142,7 +142,10 @@ class LayoutBuilder {
       if (!tensors_.contains(name + ".bias")) continue;
       ParameterSpan& place = layout_.places[name];
       place.bias = append(unit, name + ".bias");
-      place.bias_replicated = layout_.units[unit].slices.back().replicated;
+      const auto is_split = [this](const std::string& tensor) {
+        return tensors_.at(tensor).shard != ShardKind::Replicated;
+      };
+      place.bias_of_sum = is_split(name + ".weight") && !is_split(name + ".bias");
     }
   }
 
@@ -182,7 +185,9 @@ std::int64_t ParameterSlice::whole_columns() const {
 
 bool ParameterSlice::sees_own_tokens() const {
   return is_norm() || name.find("moe.router.") != std::string::npos ||
-         name.find("moe.shared_expert_gate.") != std::string::npos;
+         name.find("moe.shared_expert_gate.") != std::string::npos ||
+         name.find("attention.q_a_proj.") != std::string::npos ||
+         name.find("attention.kv_a_proj.") != std::string::npos;
 }
 
 bool ParameterSlice::sees_own_heads() const {

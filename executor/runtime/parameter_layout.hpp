@@ -64,7 +64,8 @@ struct ParameterSpan {
   std::size_t unit = 0;
   std::size_t weight = 0;
   std::optional<std::size_t> bias;
-  bool bias_replicated = false;
+  // All tensor-parallel ranks hold the bias, and their outputs are added up.
+  bool bias_of_sum = false;
 };
 
 struct ParameterLayout {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small GPT-2, Llama, Qwen3, Mixtral and Qwen2-MoE in PyTorch, fp64, as JSON on standard output.
+"""Loss and gradients of small models of several families in PyTorch, fp64, as JSON on standard output.
 
     tests/executor/pytorch_reference.py > tests/executor/runtime/pytorch_reference.json
 
@@ -14,6 +14,10 @@ import torch
 torch.set_default_dtype(torch.float64)
 SEQUENCES, TOKENS, VOCABULARY, HIDDEN, HEADS, HEAD_DIM, FFN, LAYERS = 2, 6, 11, 8, 4, 2, 12, 2
 EXPERTS, TOP_K, EXPERT_FFN, SHARED_FFN = 4, 2, 10, 6
+# Latent attention: the ranks of its bottlenecks, and the parts of a head.
+Q_RANK, KV_RANK, NOPE, ROPE, VALUE = 6, 4, 3, 4, 5
+# YaRN as DeepSeek-V2 has it: the first pair of a head turns as before, the second one slower.
+YARN_FACTOR, YARN_MSCALE, YARN_MSCALE_ALL_DIM = 8.0, 0.707, 0.5
 
 
 def formula(number, name, shape):
@@ -48,7 +52,21 @@ def expert_shapes(prefix, shared):
                      (prefix + "shared_expert_gate.weight", (1, HIDDEN))]
 
 
-def shapes_of(llama, kv_heads, experts, shared, head_norms):
+def latent_shapes(prefix, compresses):
+    """Queries are projected at once, or pass a bottleneck as keys and values do; these projections down have biases."""
+    if compresses:
+        shapes = linear_shapes(prefix + "q_a_proj", Q_RANK, HIDDEN, True)
+        shapes += [(prefix + "q_a_norm.weight", (Q_RANK,)),
+                   (prefix + "q_b_proj.weight", (HEADS * (NOPE + ROPE), Q_RANK))]
+    else:
+        shapes = [(prefix + "q_proj.weight", (HEADS * (NOPE + ROPE), HIDDEN))]
+    shapes += linear_shapes(prefix + "kv_a_proj", KV_RANK + ROPE, HIDDEN, compresses)
+    shapes += [(prefix + "kv_a_norm.weight", (KV_RANK,)),
+               (prefix + "kv_b_proj.weight", (HEADS * (NOPE + VALUE), KV_RANK))]
+    return shapes + linear_shapes(prefix + "o_proj", HIDDEN, HEADS * VALUE, compresses)
+
+
+def shapes_of(llama, kv_heads, experts, shared, head_norms, latent):
     bias = not llama
 
     def norm(name):
@@ -60,15 +78,19 @@ def shapes_of(llama, kv_heads, experts, shared, head_norms):
     for layer in range(LAYERS):
         prefix = f"layers.{layer}."
         shapes += norm(prefix + "attention_norm")
-        shapes += linear_shapes(prefix + "attention.q_proj", HEADS * HEAD_DIM, HIDDEN, bias)
-        shapes += linear_shapes(prefix + "attention.k_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
-        shapes += linear_shapes(prefix + "attention.v_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
-        if head_norms:
-            shapes += [(prefix + f"attention.{name}_norm.weight", (HEAD_DIM,)) for name in "qk"]
-        shapes += linear_shapes(prefix + "attention.o_proj", HIDDEN, HEADS * HEAD_DIM, bias)
+        if latent:
+            shapes += latent_shapes(prefix + "attention.", latent == "v3")
+        else:
+            shapes += linear_shapes(prefix + "attention.q_proj", HEADS * HEAD_DIM, HIDDEN, bias)
+            shapes += linear_shapes(prefix + "attention.k_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
+            shapes += linear_shapes(prefix + "attention.v_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
+            if head_norms:
+                shapes += [(prefix + f"attention.{name}_norm.weight", (HEAD_DIM,)) for name in "qk"]
+            shapes += linear_shapes(prefix + "attention.o_proj", HIDDEN, HEADS * HEAD_DIM, bias)
         shapes += norm(prefix + "mlp_norm")
-        if experts:
-            shapes += expert_shapes(prefix + "moe.", shared)
+        if experts and (not latent or layer > 0):
+            layer_shapes = expert_shapes(prefix + "moe.", shared)
+            shapes += layer_shapes[:-1] if latent else layer_shapes
             continue
         if llama:
             shapes += linear_shapes(prefix + "mlp.gate_proj", FFN, HIDDEN, bias)
@@ -80,17 +102,21 @@ def shapes_of(llama, kv_heads, experts, shared, head_norms):
     return shapes
 
 
+def yarn_mscale(mscale):
+    return 0.1 * mscale * math.log(YARN_FACTOR) + 1.0
+
+
 class Model:
-    def __init__(self, llama, kv_heads, experts=False, shared=False, head_norms=False):
-        self.llama, self.kv_heads, self.experts, self.shared = llama, kv_heads, experts, shared
-        self.head_norms = head_norms
-        shapes = shapes_of(llama, kv_heads, experts, shared, head_norms)
+    def __init__(self, llama, kv_heads, experts=False, shared=False, head_norms=False, latent=None):
+        self.llama, self.kv_heads, self.shared = llama, kv_heads, shared
+        self.head_norms, self.latent = head_norms, latent
+        shapes = shapes_of(llama, kv_heads, experts, shared, head_norms, latent)
         self.weights = {name: formula(number, name, shape)
                         for number, (name, shape) in enumerate(shapes)}
 
-    def norm(self, name, x):
+    def norm(self, name, x, epsilon=1e-5):
         if self.llama:
-            scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+            scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + epsilon)
             return x * scale * self.weights[name + ".weight"]
         return torch.nn.functional.layer_norm(
             x, (HIDDEN,), self.weights[name + ".weight"], self.weights[name + ".bias"], 1e-5)
@@ -125,6 +151,40 @@ class Model:
         out = (scores.softmax(-1) @ v).transpose(1, 2).reshape(SEQUENCES, TOKENS, -1)
         return self.linear(prefix + "o_proj", out)
 
+    def rotate_pairs(self, x):
+        """Neighbours are pairs, as in the checkpoints of DeepSeek."""
+        frequencies = 10000.0 ** (-torch.arange(0, ROPE, 2) / ROPE)
+        magnitude = 1.0
+        if self.latent == "v2":
+            frequencies = frequencies * torch.tensor([1.0, 1.0 / YARN_FACTOR])
+            magnitude = yarn_mscale(YARN_MSCALE) / yarn_mscale(YARN_MSCALE_ALL_DIM)
+        turns = torch.polar(torch.tensor(magnitude), torch.arange(TOKENS)[:, None] * frequencies)
+        pairs = torch.view_as_complex(x.contiguous().reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * turns).flatten(-2)
+
+    def latent_attention(self, prefix, x):
+        """modeling_deepseek.py of DeepSeek-V2 and DeepSeek-V3."""
+        def heads(projected):
+            return projected.reshape(SEQUENCES, TOKENS, HEADS, -1).transpose(1, 2)
+
+        if self.latent == "v3":
+            x_of_queries = self.norm(prefix + "q_a_norm", self.linear(prefix + "q_a_proj", x), 1e-6)
+            q = heads(self.linear(prefix + "q_b_proj", x_of_queries))
+        else:
+            q = heads(self.linear(prefix + "q_proj", x))
+        latent, key = self.linear(prefix + "kv_a_proj", x).split([KV_RANK, ROPE], dim=-1)
+        latent = self.norm(prefix + "kv_a_norm", latent, 1e-6)
+        k, v = heads(self.linear(prefix + "kv_b_proj", latent)).split([NOPE, VALUE], dim=-1)
+        rotary = self.rotate_pairs(key)[:, None].expand(-1, HEADS, -1, -1)
+        q = torch.cat((q[..., :NOPE], self.rotate_pairs(q[..., NOPE:])), dim=-1)
+        scale = (NOPE + ROPE) ** -0.5
+        if self.latent == "v2":
+            scale *= yarn_mscale(YARN_MSCALE_ALL_DIM) ** 2
+        scores = q @ torch.cat((k, rotary), dim=-1).transpose(-1, -2) * scale
+        scores = scores.masked_fill(torch.ones(TOKENS, TOKENS).triu(1).bool(), -math.inf)
+        out = (scores.softmax(-1) @ v).transpose(1, 2).reshape(SEQUENCES, TOKENS, -1)
+        return self.linear(prefix + "o_proj", out)
+
     def feed_forward(self, prefix, x):
         up = self.linear(prefix + "up_proj", x)
         if self.llama:
@@ -134,7 +194,7 @@ class Model:
         return self.linear(prefix + "down_proj", up)
 
     def mixture(self, prefix, x):
-        """As transformers computes Mixtral, and Qwen2-MoE (shared experts, no renormalisation)."""
+        """As transformers computes Mixtral, Qwen2-MoE (shared experts with a gate) and DeepSeek-V2 (without)."""
         def expert(e, row):
             gate, up, down = (self.weights[f"{prefix}experts.{name}_proj.weight"][e]
                               for name in ("gate", "up", "down"))
@@ -149,8 +209,10 @@ class Model:
         out = torch.stack(out).reshape(x.shape)
         if not self.shared:
             return out
-        gate = torch.sigmoid(self.linear(prefix + "shared_expert_gate", x))
-        return out + gate * self.feed_forward(prefix + "shared_experts.", x)
+        of_shared = self.feed_forward(prefix + "shared_experts.", x)
+        if self.latent:
+            return out + of_shared
+        return out + torch.sigmoid(self.linear(prefix + "shared_expert_gate", x)) * of_shared
 
     def loss(self):
         x = self.weights["embedding.weight"][tokens(0)]
@@ -158,9 +220,11 @@ class Model:
             x = x + self.weights["position_embedding.weight"][:TOKENS]
         for layer in range(LAYERS):
             prefix = f"layers.{layer}."
-            x = x + self.attention(prefix + "attention.", self.norm(prefix + "attention_norm", x))
+            attention = self.latent_attention if self.latent else self.attention
+            x = x + attention(prefix + "attention.", self.norm(prefix + "attention_norm", x))
             norm = self.norm(prefix + "mlp_norm", x)
-            x = x + (self.mixture(prefix + "moe.", norm) if self.experts else
+            sparse = prefix + "moe.router.weight" in self.weights
+            x = x + (self.mixture(prefix + "moe.", norm) if sparse else
                      self.feed_forward(prefix + "mlp.", norm))
         head = self.weights.get("head.weight", self.weights["embedding.weight"])
         logits = self.norm("final_norm", x) @ head.T
@@ -179,4 +243,6 @@ def reference(*arguments, **named):
 print(json.dumps({"pytorch": torch.__version__, "gpt2": reference(False, HEADS),
                   "llama": reference(True, 2),
                   "qwen3": reference(True, 2, head_norms=True), "mixtral": reference(True, 2, True),
-                  "qwen2_moe": reference(True, 2, True, True)}, indent=None, separators=(",", ":")))
+                  "qwen2_moe": reference(True, 2, True, True),
+                  "deepseek_v2": reference(True, HEADS, True, True, latent="v2"),
+                  "deepseek_v3": reference(True, HEADS, latent="v3")}, indent=None, separators=(",", ":")))

@@ -27,8 +27,8 @@ Linear qkv_projection(const BlockWriter& w, TensorRef in) {
 }
 
 void write_rope(const BlockWriter& w, const std::string& name, double elements,
-                std::vector<TensorRef> reads, TensorRef rotated) {
-  w.memory_op(name, OpKind::Rope, elements, elements, std::move(reads), {rotated},
+                std::vector<TensorRef> reads, std::vector<TensorRef> writes) {
+  w.memory_op(name, OpKind::Rope, elements, elements, std::move(reads), std::move(writes),
               w.stack.fusion.rope ? 1 : kUnfusedRopeKernels);
 }
 
@@ -124,22 +124,23 @@ LatentProjections latent_projections(const BlockWriter& w, TensorRef in) {
 }
 
 void write_bottleneck_norm(const BlockWriter& w, const Bottleneck& b) {
-  w.memory_op(b.name, OpKind::Norm, b.elements, b.elements, {b.down.output}, {b.up.input})
-      .parameters = b.norm_parameters;
+  w.apply(w.memory_op(b.name, OpKind::Norm, b.elements, b.elements, {b.down.output}, {b.up.input}),
+          b.norm_parameters);
 }
 
 // Goes from the gradient of the output of `up` to that of the output of `down`, which it returns.
-// `further` is a part of the latter that does not pass the bottleneck.
+// `further` holds a part of the latter that does not pass the bottleneck.
 TensorRef write_up_and_norm_backward(const BlockWriter& w, const Bottleneck& b, TensorRef gradient,
                                      std::optional<TensorRef> further = {}) {
   const TensorRef normed_gradient = w.temporary(b.name + ".gradient", b.elements);
   const TensorRef down_gradient = w.temporary(
       b.down.name + ".gradient", static_cast<double>(w.shape.residual_tokens * b.down.out));
   write_linear_backward(w, b.up, gradient, normed_gradient);
-  Op& norm = w.memory_op(b.name + ".backward", OpKind::Norm, 2.0 * b.elements, b.elements,
-                         {b.down.output, normed_gradient}, {down_gradient});
-  norm.parameters = b.norm_parameters;
-  if (further) norm.reads.push_back(*further);
+  std::vector<TensorRef> reads = {normed_gradient, b.down.output};
+  if (further) reads.push_back(*further);
+  w.apply(w.memory_op(b.name + ".backward", OpKind::Norm, 2.0 * b.elements, b.elements,
+                      std::move(reads), {down_gradient}),
+          b.norm_parameters);
   return down_gradient;
 }
 
@@ -152,9 +153,10 @@ TensorRef gather_rotary_key(const BlockWriter& w, TensorRef kv_down) {
 }
 
 // The gradient of the rotary part of the key is the sum over the heads of all tensor-parallel
-// ranks. The op written last computes this rank's part of it.
-std::optional<TensorRef> reduce_rotary_key_gradient(const BlockWriter& w) {
-  if (w.plan.tp == 1) return std::nullopt;
+// ranks. The op written last computes this rank's part of it: for a rank alone in the keys' gradient
+// itself.
+TensorRef reduce_rotary_key_gradient(const BlockWriter& w, TensorRef qkv_gradient) {
+  if (w.plan.tp == 1) return qkv_gradient;
   const std::int64_t width = w.model.attention.qk_rope_head_dim;
   const auto elements = static_cast<double>(w.shape.tokens * width);
   const TensorRef partial = w.temporary("attention.rotary_key.gradient.partial", elements);
@@ -177,7 +179,7 @@ void write_latent_forward(const BlockWriter& w, TensorRef in) {
   write_bottleneck_norm(w, latent.kv);
   write_linear_forward(w, latent.kv.up);
   write_rope(w, "attention.rope", latent.rotated, {latent.qkv, latent.kv.up.output, rotary_key},
-             latent.qkv);
+             {latent.qkv});
 }
 
 }  // namespace
@@ -191,7 +193,7 @@ void write_latent_up_forward(const BlockWriter& w, TensorRef in) {
   write_bottleneck_norm(w, latent.kv);
   write_linear_forward(w, latent.kv.up);
   write_rope(w, "attention.rope", latent.rotated,
-             {latent.qkv, latent.kv.up.output, latent.kv.down.output}, latent.qkv);
+             {latent.qkv, latent.kv.up.output, latent.kv.down.output}, {latent.qkv});
 }
 
 namespace {
@@ -200,8 +202,9 @@ void write_latent_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
   const LatentProjections latent = latent_projections(w, in);
   const TensorRef kv_gradient = w.temporary("attention.kv_up.gradient",
                                             static_cast<double>(w.shape.tokens * latent.kv.up.out));
-  write_rope(w, "attention.rope.backward", latent.rotated, {latent.qkv_gradient}, kv_gradient);
-  const std::optional<TensorRef> rotary_gradient = reduce_rotary_key_gradient(w);
+  write_rope(w, "attention.rope.backward", latent.rotated, {latent.qkv_gradient},
+             {kv_gradient, latent.qkv_gradient});
+  const TensorRef rotary_gradient = reduce_rotary_key_gradient(w, latent.qkv_gradient);
   const TensorRef kv_down_gradient =
       write_up_and_norm_backward(w, latent.kv, kv_gradient, rotary_gradient);
   if (latent.projects_q_down) {
@@ -223,7 +226,7 @@ void write_projections_forward(const BlockWriter& w, TensorRef in) {
   write_linear_forward(w, qkv);
   if (w.model.attention.qk_norm) write_qk_norm(w, "attention.qkv.out.qk_norm", rotated, qkv.output);
   if (w.model.position == PositionKind::Rotary)
-    write_rope(w, "attention.qkv.out.rope", rotated, {qkv.output}, qkv.output);
+    write_rope(w, "attention.qkv.out.rope", rotated, {qkv.output}, {qkv.output});
 }
 
 void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient) {
@@ -234,7 +237,7 @@ void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in
       w.temporary("attention.qkv.gradient", static_cast<double>(w.shape.tokens * qkv.out));
   const double rotated = rotated_elements(w);
   if (w.model.position == PositionKind::Rotary)
-    write_rope(w, "attention.qkv.out.rope.backward", rotated, {gradient}, gradient);
+    write_rope(w, "attention.qkv.out.rope.backward", rotated, {gradient}, {gradient});
   if (w.model.attention.qk_norm)
     write_qk_norm(w, "attention.qkv.out.qk_norm.backward", rotated, gradient);
   write_linear_backward(w, qkv, gradient, in_gradient);

@@ -65,7 +65,7 @@ class CpuKernels final : public Kernels {
 
   void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
               void* y, Queue /*queue*/) override {
-    auto out = matrix<Real>(y, shape.rows, shape.outputs);
+    auto out = matrix<Real>(y, shape.rows, shape.outputs, shape.output_width);
     out.noalias() = matrix<Real>(x, shape.rows, shape.inputs) *
                     matrix<Real>(weight, shape.outputs, shape.inputs).transpose();
     if (bias != nullptr) out.rowwise() += row<Real>(bias, 0, shape.outputs).matrix();
@@ -74,13 +74,13 @@ class CpuKernels final : public Kernels {
   void linear_input_gradient(const LinearShape& shape, const void* dy, const void* weight, void* dx,
                              Queue /*queue*/) override {
     matrix<Real>(dx, shape.rows, shape.inputs).noalias() =
-        matrix<Real>(dy, shape.rows, shape.outputs) *
+        matrix<Real>(dy, shape.rows, shape.outputs, shape.output_width) *
         matrix<Real>(weight, shape.outputs, shape.inputs);
   }
 
   void linear_weight_gradient(const LinearShape& shape, const void* dy, const void* x,
                               void* dweight, void* dbias, Queue /*queue*/) override {
-    const auto gradient = matrix<Real>(dy, shape.rows, shape.outputs);
+    const auto gradient = matrix<Real>(dy, shape.rows, shape.outputs, shape.output_width);
     matrix<Real>(dweight, shape.outputs, shape.inputs).noalias() +=
         gradient.transpose() * matrix<Real>(x, shape.rows, shape.inputs);
     if (dbias != nullptr) row<Real>(dbias, 0, shape.outputs).matrix() += gradient.colwise().sum();
@@ -89,7 +89,7 @@ class CpuKernels final : public Kernels {
   void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
             Queue /*queue*/) override {
     for (std::int64_t i = 0; i < shape.rows; ++i) {
-      const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
+      const NormalisedRow<Real> normalised(shape, input_row<Real>(shape, x, i));
       auto out = row<Real>(y, i, shape.width);
       out = normalised.values * row<Real>(weight, 0, shape.width);
       if (bias != nullptr) out += row<Real>(bias, 0, shape.width);
@@ -122,7 +122,7 @@ class CpuKernels final : public Kernels {
                      const void* weight, void* dx, void* dweight, void* dbias,
                      Queue /*queue*/) override {
     for (std::int64_t i = 0; i < shape.rows; ++i) {
-      const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
+      const NormalisedRow<Real> normalised(shape, input_row<Real>(shape, x, i));
       const auto gradient = row<Real>(dy, i, shape.width);
       row<Real>(dweight, 0, shape.width) += gradient * normalised.values;
       if (dbias != nullptr) row<Real>(dbias, 0, shape.width) += gradient;
@@ -132,7 +132,7 @@ class CpuKernels final : public Kernels {
       if (shape.kind == NormKind::LayerNorm) inner -= inner.mean();
       inner = (inner - normalised.values * along) * normalised.inverse_deviation;
       if (residual != nullptr) inner += row<Real>(residual, i, shape.width);
-      row<Real>(dx, i, shape.width) = inner;
+      input_row<Real>(shape, dx, i) = inner;
     }
   }
 
@@ -143,7 +143,7 @@ class CpuKernels final : public Kernels {
       for (std::int64_t r = i; r < shape.rows; r += shape.seq_len) {
         Real* start = static_cast<Real*>(data) + r * shape.row_width;
         for (std::int64_t head = 0; head < shape.heads; ++head)
-          rotate_head(rotations, start + head * shape.head_dim);
+          rotate_head(rotations, shape.interleaved, start + head * shape.head_dim);
       }
     }
   }
@@ -388,6 +388,11 @@ class CpuKernels final : public Kernels {
     matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
   }
 
+  void scale_columns(std::int64_t rows, std::int64_t columns, double factor, void* data,
+                     std::int64_t width, Queue /*queue*/) override {
+    matrix<Real>(data, rows, columns, width) *= static_cast<Real>(factor);
+  }
+
   void add_columns(std::int64_t rows, std::int64_t columns, const void* from,
                    std::int64_t from_width, void* to, std::int64_t to_width,
                    Queue /*queue*/) override {
@@ -414,15 +419,7 @@ class CpuKernels final : public Kernels {
 
   void sum_rows(std::int64_t width, std::int64_t each, std::span<const std::int32_t> index,
                 const void* from, const void* addend, void* to, Queue /*queue*/) override {
-    const auto rows = static_cast<std::int64_t>(index.size()) / each;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      auto sum = row<Real>(to, i, width);
-      sum.setZero();
-      for (const std::int32_t source :
-           index.subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each)))
-        if (source >= 0) sum += row<Real>(from, source, width);
-      if (addend != nullptr) sum += row<Real>(addend, i, width);
-    }
+    sums_of_rows<Real>(width, each, index, from, addend, to);
   }
 
   void expert_product(const ExpertProductShape& shape, const void* x,

@@ -67,6 +67,20 @@ void choose_experts_backward_of_rows(const RouterShape& shape, const void* proba
   }
 }
 
+template <class Real>
+void sums_of_rows(std::int64_t width, std::int64_t each, std::span<const std::int32_t> index,
+                  const void* from, const void* addend, void* to) {
+  const auto rows = static_cast<std::int64_t>(index.size()) / each;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    auto sum = row<Real>(to, i, width);
+    sum.setZero();
+    for (const std::int32_t source :
+         index.subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each)))
+      if (source >= 0) sum += row<Real>(from, source, width);
+    if (addend != nullptr) sum += row<Real>(addend, i, width);
+  }
+}
+
 // Calls visit(first row, rows, expert) for the experts that have rows.
 template <class Visit>
 void for_each_expert(const ExpertProductShape& shape, Visit visit) {

@@ -386,6 +386,17 @@ TEST(StoredNames, AreHuggingFaces) {
   EXPECT_EQ(qwen3.size(), 4U * 11U + 3U);
   EXPECT_EQ(qwen3.at("model.layers.2.self_attn.q_norm.weight"), (Shape{12}));
   EXPECT_EQ(qwen3.at("model.layers.2.self_attn.k_norm.weight"), (Shape{12}));
+  std::map<std::string, std::vector<std::int64_t>> deepseek;
+  for (const StoredTensor& tensor : stored_tensors(small_deepseek_v2()))
+    deepseek[tensor.name] = tensor.shape;
+  // Five tensors of attention, two norms, and three of a feed-forward block or an expert.
+  EXPECT_EQ(deepseek.size(), (7U + 3U) + (7U + 1U + 4U * 3U + 3U) + 3U);
+  EXPECT_EQ(deepseek.at("model.layers.0.self_attn.kv_a_proj_with_mqa.weight"), (Shape{16, 32}));
+  EXPECT_EQ(deepseek.at("model.layers.1.self_attn.kv_a_layernorm.weight"), (Shape{12}));
+  EXPECT_EQ(deepseek.at("model.layers.0.self_attn.kv_b_proj.weight"), (Shape{4 * (6 + 5), 12}));
+  EXPECT_EQ(deepseek.at("model.layers.1.mlp.gate.weight"), (Shape{4, 32}));
+  EXPECT_EQ(deepseek.at("model.layers.1.mlp.experts.3.down_proj.weight"), (Shape{32, 24}));
+  EXPECT_EQ(deepseek.at("model.layers.1.mlp.shared_experts.up_proj.weight"), (Shape{48, 32}));
   EXPECT_EQ(gpt2.size(), 4U * 12U + 4U);
   EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.weight"), (Shape{32, 96}));
   EXPECT_EQ(gpt2.at("transformer.h.1.attn.c_attn.bias"), (Shape{96}));
@@ -395,18 +406,25 @@ TEST(StoredNames, AreHuggingFaces) {
 
 // Every element of every tensor is exactly one element of one parameter.
 TEST(StoredNames, PlacesCoverTheTensorsOnce) {
-  for (const ModelSpec& model : {small_llama(), small_gpt2(), small_qwen3()}) {
+  for (const ModelSpec& model :
+       {small_llama(), small_gpt2(), small_qwen3(), small_deepseek_v2(), small_deepseek_v3()}) {
     std::map<std::string, std::vector<int>> met;
     for (const StoredTensor& tensor : stored_tensors(model))
       met[tensor.name].assign(static_cast<std::size_t>(tensor.elements()), 0);
     for (const ParameterTensor& parameter : parameter_tensors(model)) {
-      const StoredPlace place = stored_place(model, parameter);
-      const std::int64_t rows = parameter.shape.front();
-      for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t column = 0; column < parameter.elements() / rows; ++column) {
-          ++met.at(place.tensor)
-                .at(static_cast<std::size_t>(place.offset + row * place.row_stride +
-                                             column * place.column_stride));
+      const std::int64_t columns = parameter.shape.size() < 3
+                                       ? parameter.elements() / parameter.shape.front()
+                                       : parameter.shape.back();
+      std::int64_t next = 0;
+      for (const StoredPlace& place : stored_places(model, parameter)) {
+        EXPECT_EQ(place.first_row, next);
+        next += place.rows;
+        for (std::int64_t row = 0; row < place.rows; ++row) {
+          for (std::int64_t column = 0; column < columns; ++column) {
+            ++met.at(place.tensor)
+                  .at(static_cast<std::size_t>(place.offset + row * place.row_stride +
+                                               column * place.column_stride));
+          }
         }
       }
     }

@@ -37,6 +37,8 @@ TEST(ExportedConfig, IsOfTheFamilyThatComputesTheSame) {
   EXPECT_EQ(type_of("qwen2.5-7b"), "qwen2");
   EXPECT_EQ(type_of("qwen3-8b"), "qwen3");
   EXPECT_EQ(type_of("gpt2"), "gpt2");
+  EXPECT_EQ(type_of("deepseek-v2-lite"), "deepseek_v2");
+  EXPECT_EQ(type_of("deepseek-v3"), "none") << "corrected scores of experts";
   EXPECT_EQ(type_of("mixtral-8x7b"), "none") << "experts";
   EXPECT_EQ(type_of("gemma2-9b"), "none") << "four norms";
 }
@@ -117,7 +119,9 @@ TEST(WeightExport, Fp32GivesTheLossOfTheRun) {
   Plan plan = one_rank_plan();
   plan.dp = plan.tp = 2;
   plan.zero_stage = 1;
-  for (const ModelSpec& model : {small_llama(), small_qwen2(), small_qwen3(), small_gpt2()}) {
+  for (const ModelSpec& model : {small_llama(), small_qwen2(), small_qwen3(), small_gpt2(),
+                                 small_deepseek_v2(), small_deepseek_v3()}) {
+    if (model.moe) plan.ep = plan.expert_tp = 2;
     const ShortRun run(model, plan);
     WeightExport options = run.to("fp32-" + model.name);
     options.dtype = "fp32";
@@ -126,6 +130,7 @@ TEST(WeightExport, Fp32GivesTheLossOfTheRun) {
     EXPECT_EQ(exported.files, 1U);
     EXPECT_EQ(exported.bytes, 4 * static_cast<std::size_t>(count_parameters(model).total));
     EXPECT_EQ(first_loss(model, plan, options.out), run.loss) << model.name;
+    plan.ep = plan.expert_tp = 1;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "executor/checkpoint/exported_config.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/stored_names.hpp"
@@ -255,6 +256,33 @@ TEST(WeightFiles, ConfigurationOfQwen3HasNormsOfHeads) {
   EXPECT_THAT(problems_of(folder, model),
               testing::IsSupersetOf({"config.json, as /attention/qk_norm",
                                      "model.layers.0.self_attn.q_norm.weight"}));
+}
+
+// What changes the computation of a DeepSeek, and a model cannot say.
+TEST(WeightFiles, ConfigurationOfDeepseekMustComputeWhatTheExecutorDoes) {
+  const ModelSpec model = small_deepseek_v2();
+  const auto folder = folder_with("deepseek", stored_tensors(model), "BF16");
+  const nlohmann::json config = *exported_config(model, "bfloat16");
+  const auto problems_with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json changed = config;
+    changed[key] = value;
+    std::ofstream(folder / "config.json") << changed;
+    return problems_of(folder, model);
+  };
+  EXPECT_THAT(problems_with("model_type", "deepseek_v2"), testing::IsEmpty());
+  EXPECT_THAT(problems_with("routed_scaling_factor", 2.5),
+              testing::ElementsAre("config.json, /routed_scaling_factor"));
+  EXPECT_THAT(problems_with("scoring_func", "sigmoid"),
+              testing::ElementsAre("config.json, /scoring_func"));
+  EXPECT_THAT(problems_with("kv_lora_rank", 8),
+              testing::ElementsAre("config.json, as /attention/kv_lora_rank"));
+  const ModelSpec dense = small_deepseek_v3();
+  const auto other = folder_with("deepseek-dense", stored_tensors(dense), "BF16");
+  nlohmann::json interleaved = *exported_config(dense, "bfloat16");
+  interleaved["model_type"] = "deepseek_v3";
+  interleaved["rope_interleave"] = false;
+  std::ofstream(other / "config.json") << interleaved;
+  EXPECT_THAT(problems_of(other, dense), testing::ElementsAre("config.json, /rope_interleave"));
 }
 
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {

@@ -53,12 +53,17 @@ Kernels& kernels() {
   return made;
 }
 
-TEST(Gradient, OfLinear) {
-  const LinearShape shape{5, 4, 3};
+// The outputs fill their rows, or begin longer ones.
+class GradientOfLinear : public testing::TestWithParam<std::int64_t> {};
+INSTANTIATE_TEST_SUITE_P(OutputWidths, GradientOfLinear, testing::Values(0, 5));
+
+TEST_P(GradientOfLinear, AgreesWithDifferences) {
+  const LinearShape shape{5, 4, 3, GetParam()};
+  const auto width = static_cast<std::size_t>(GetParam() == 0 ? 3 : GetParam());
   Values x = random_values(20, 1), weight = random_values(12, 2), bias = random_values(3, 3);
-  const Values r = random_values(15, 4);
+  const Values r = random_values(5 * width, 4);
   const auto objective = [&] {
-    Values y(15);
+    Values y(5 * width);
     kernels().linear(shape, x.data(), weight.data(), bias.data(), y.data(), nullptr);
     return weighted_sum(r, y);
   };
@@ -136,6 +141,23 @@ TEST(Gradient, OfNormsWithAResidual) {
   }
 }
 
+// Rows of inputs and their gradients with two more elements, which the norm leaves alone.
+TEST(Gradient, OfNormsOfTheBeginningsOfRows) {
+  const NormShape shape{NormKind::RmsNorm, 3, 4, 0.01, 6};
+  Values x = random_values(18, 1), weight = random_values(4, 2);
+  const Values r = random_values(12, 3);
+  const auto objective = [&] {
+    Values y(12);
+    kernels().norm(shape, x.data(), weight.data(), nullptr, y.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  Values dx(18), dweight(4);
+  kernels().norm_backward(shape, r.data(), nullptr, x.data(), weight.data(), dx.data(),
+                          dweight.data(), nullptr, nullptr);
+  expect_gradient("input", x, dx, objective);
+  expect_gradient("weight", weight, dweight, objective);
+}
+
 // Two heads among rows that hold other elements, too.
 TEST(Gradient, OfNormsOfHeads) {
   const HeadNormShape shape{3, 2, 4, 11, 9, 0.01};
@@ -199,26 +221,63 @@ TEST(Rope, ScalesTheAnglesOfLongWavelengths) {
   EXPECT_EQ(shape.frequency(0), 1.0 / 8.0);
 }
 
+// DeepSeek-V2's heads: transformers 5.24.0 (`_compute_yarn_parameters`) keeps the pairs up to 10,
+// divides those from 23 on, and blends evenly between them. Its `attention_scaling` is 1 for the
+// `mscale` of DeepSeek-V2, and 1.15572 for the other pair.
+TEST(Rope, ScalesAnglesAsYarnDoes) {
+  RopeShape shape;
+  shape.rotated = 64;
+  RopeScalingSpec& scaling = shape.scaling.emplace();
+  scaling.kind = RopeScalingKind::Yarn;
+  scaling.factor = 40.0;
+  scaling.original_max_seq_len = 4096;
+  for (std::int64_t i = 0; i < 32; ++i) {
+    const double base = std::pow(10'000.0, -static_cast<double>(i) / 32.0);
+    const double blend = std::clamp((static_cast<double>(i) - 10.0) / 13.0, 0.0, 1.0);
+    EXPECT_NEAR(shape.frequency(i) / base, 1.0 - blend * (1.0 - 1.0 / 40.0), 1e-12) << i;
+  }
+  scaling.mscale = scaling.mscale_all_dim = 0.707;
+  EXPECT_EQ(shape.magnitude(), 1.0);
+  scaling.mscale = 1.0;
+  scaling.mscale_all_dim = 0.5;
+  EXPECT_NEAR(shape.magnitude(), 1.1557219901962608, 1e-12);
+}
+
 TEST(Rope, RotatesByTheAnglesOfItsBase) {
   for (const double theta : {100.0, 10'000.0, 500'000.0}) {
-    const RopeShape shape{5, 6, 1, 6, 6, 5, theta};
-    Values data(30);
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = i % 6 < 3 ? 1.0 : 0.0;
-    kernels().rope(shape, false, data.data(), nullptr);
-    for (std::size_t position = 0; position < 5; ++position) {
-      for (std::size_t i = 0; i < 3; ++i) {
-        const double angle =
-            static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / 6.0);
-        EXPECT_NEAR(data[position * 6 + i], std::cos(angle), 1e-12);
-        EXPECT_NEAR(data[position * 6 + i + 3], std::sin(angle), 1e-12);
+    for (const bool interleaved : {false, true}) {
+      RopeShape shape{5, 6, 1, 6, 6, 5, theta};
+      shape.interleaved = interleaved;
+      const std::size_t next = interleaved ? 2 : 1, partner = interleaved ? 1 : 3;
+      Values data(30);
+      for (std::size_t row = 0; row < 5; ++row)
+        for (std::size_t i = 0; i < 3; ++i) data[row * 6 + i * next] = 1.0;
+      kernels().rope(shape, false, data.data(), nullptr);
+      for (std::size_t position = 0; position < 5; ++position) {
+        for (std::size_t i = 0; i < 3; ++i) {
+          const double angle =
+              static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / 6.0);
+          EXPECT_NEAR(data[position * 6 + i * next], std::cos(angle), 1e-12);
+          EXPECT_NEAR(data[position * 6 + i * next + partner], std::sin(angle), 1e-12);
+        }
       }
     }
   }
 }
 
-TEST(Gradient, OfRotaryPositions) {
+class GradientOfRotaryPositions : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Interleaved, GradientOfRotaryPositions, testing::Bool());
+
+TEST_P(GradientOfRotaryPositions, AgreesWithDifferences) {
   // Two heads of eight, of which six are rotated, and one that is left alone.
-  const RopeShape shape{6, 24, 2, 8, 6, 3, 50.0};
+  RopeShape shape{6, 24, 2, 8, 6, 3, 50.0};
+  shape.interleaved = GetParam();
+  if (GetParam()) {
+    // Rotations that lengthen.
+    RopeScalingSpec& scaling = shape.scaling.emplace();
+    scaling.kind = RopeScalingKind::Yarn;
+    scaling.factor = 4.0;
+  }
   Values x = random_values(144, 1);
   const Values r = random_values(144, 2);
   const auto objective = [&] {

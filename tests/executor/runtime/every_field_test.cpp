@@ -59,7 +59,8 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/hidden", kChanges, [](M& m) { m.hidden = 48; }},
     {"/vocab", kChanges, [](M& m) { m.vocab = 300; }},
     {"/max_seq_len", kNoMatter, [](M& m) { m.max_seq_len = 64; }},
-    {"/attention/kind", kRefused, [](M& m) { m.attention.kind = AttentionKind::MultiHeadLatent; }},
+    {"/attention/kind", kChanges, [](M& m) { m.attention.kind = AttentionKind::GroupedQuery; },
+     nullptr, small_deepseek_v3},
     {"/attention/heads", kChanges, [](M& m) { m.attention.heads = 2; }},
     {"/attention/kv_heads", kChanges, [](M& m) { m.attention.kv_heads = 4; }},
     {"/attention/head_dim", kChanges, [](M& m) { m.attention.head_dim = 16; }},
@@ -77,25 +78,18 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/attention/full_attention_first_layers", kRefused,
      [](M& m) { m.attention.sliding_window = 8, m.attention.full_attention_first_layers = 2; },
      "/attention/sliding_window"},
-    {"/attention/q_lora_rank", kRefused,
-     [](M& m) { m.attention.kind = AttentionKind::MultiHeadLatent, m.attention.q_lora_rank = 8; },
-     "/attention/kind"},
-    {"/attention/kv_lora_rank", kRefused,
-     [](M& m) { m.attention.kind = AttentionKind::MultiHeadLatent, m.attention.kv_lora_rank = 8; },
-     "/attention/kind"},
-    {"/attention/qk_nope_head_dim", kRefused,
-     [](M& m) {
-       m.attention.kind = AttentionKind::MultiHeadLatent, m.attention.qk_nope_head_dim = 8;
-     },
-     "/attention/kind"},
-    {"/attention/qk_rope_head_dim", kRefused,
-     [](M& m) {
-       m.attention.kind = AttentionKind::MultiHeadLatent, m.attention.qk_rope_head_dim = 8;
-     },
-     "/attention/kind"},
-    {"/attention/v_head_dim", kRefused,
-     [](M& m) { m.attention.kind = AttentionKind::MultiHeadLatent, m.attention.v_head_dim = 8; },
-     "/attention/kind"},
+    {"/attention/q_lora_rank", kChanges, [](M& m) { m.attention.q_lora_rank = 8; }, nullptr,
+     small_deepseek_v3},
+    {"/attention/kv_lora_rank", kChanges, [](M& m) { m.attention.kv_lora_rank = 8; }, nullptr,
+     small_deepseek_v3},
+    {"/attention/qk_nope_head_dim", kChanges,
+     [](M& m) { m.attention.qk_nope_head_dim += 2, m.attention.head_dim += 2; }, nullptr,
+     small_deepseek_v3},
+    {"/attention/qk_rope_head_dim", kChanges,
+     [](M& m) { m.attention.qk_rope_head_dim += 2, m.attention.head_dim += 2; }, nullptr,
+     small_deepseek_v3},
+    {"/attention/v_head_dim", kChanges, [](M& m) { m.attention.v_head_dim = 8; }, nullptr,
+     small_deepseek_v3},
     {"/mlp/ffn_hidden", kChanges, [](M& m) { m.mlp.ffn_hidden = 64; }},
     {"/mlp/activation", kChanges, [](M& m) { m.mlp.activation = Activation::Relu; }},
     {"/mlp/gated", kChanges, [](M& m) { m.mlp.gated = false; }},
@@ -151,6 +145,10 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/rotary_share", kChanges, [](M& m) { m.rotary_share = 0.5; }},
     {"/rope_theta", kChanges, [](M& m) { m.rope_theta = 100.0; }},
     {"/rope_scaling", kChanges, [](M& m) { m.rope_scaling.emplace().factor = 8.0; }},
+    {"/rope_scaling", kRefused, [](M& m) { m.rope_scaling.emplace().kind = RopeScalingKind::Yarn; },
+     "/rope_scaling/kind"},
+    {"/rope_scaling", kChanges, [](M& m) { m.rope_scaling->mscale_all_dim = 1.0; }, nullptr,
+     small_deepseek_v2},
     {"/tied_embeddings", kChanges, [](M& m) { m.tied_embeddings = true; }},
     {"/tied_head_stored", kNoMatter, [](M& m) { m.tied_head_stored = true; }, nullptr, small_gpt2},
     {"/head_bias", kRefused, [](M& m) { m.head_bias = true; }},
@@ -217,7 +215,9 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_group = 2; }},
     {"/recompute_group", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_group = 4; }},
-    {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }},
+    {"/precision", kChanges, [](P& p) { p.precision = Precision::Bf16; }},
+    {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }, nullptr, small_mixtral},
+    {"/precision", kRefused, [](P& p) { p.precision = Precision::Fp8; }},
     {"/overlap/grad_reduce", kNoMatter, [](P& p) { p.dp = 2, p.overlap.grad_reduce = false; }},
     {"/overlap/param_gather", kNoMatter,
      [](P& p) { p.dp = 2, p.zero_stage = 1, p.overlap.param_gather = false; }},
@@ -466,18 +466,23 @@ TEST(EveryField, ThatIsAFormatIsRefusedOnAGpu) {
                                             "/stack/memory/master_weight_bytes"));
 }
 
-TEST(EveryField, OfNormsOfHeadsIsRefusedOnAGpu) {
+TEST(EveryField, OfAttentionWithoutKernelsForAGpuIsRefusedThere) {
   Plan plan = one_rank_plan();
   plan.precision = Precision::Bf16;
-  EXPECT_THAT(refusals(small_qwen3(), plan, load_stack("shardwright"), true),
-              testing::Contains("/model/attention/qk_norm"));
+  const auto refused = [&](const ModelSpec& model) {
+    return refusals(model, plan, load_stack("shardwright"), true);
+  };
+  EXPECT_THAT(refused(small_qwen3()), testing::Contains("/model/attention/qk_norm"));
+  EXPECT_THAT(refused(small_deepseek_v3()), testing::Contains("/model/attention/kind"));
 }
 
-TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {
-  ModelSpec model = small_llama();
-  model.rotary_share = 0.4;
-  EXPECT_THAT(refusals(model, one_rank_plan(), load_stack("shardwright")),
-              testing::ElementsAre("/model/rotary_share"));
+// Three elements of a head cannot be rotated, and heads of latent attention have a rotary part.
+TEST(EveryField, OfARotaryShareThatDoesNotFitIsRefused) {
+  for (ModelSpec model : {small_llama(), small_deepseek_v3()}) {
+    model.rotary_share = 0.4;
+    EXPECT_THAT(refusals(model, one_rank_plan(), load_stack("shardwright")),
+                testing::ElementsAre("/model/rotary_share"));
+  }
 }
 
 TEST(EveryField, OfRowsTooLongForTheNormsOfAGpuIsRefused) {

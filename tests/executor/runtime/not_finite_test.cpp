@@ -59,11 +59,13 @@ INSTANTIATE_TEST_SUITE_P(Values, NotFinite,
 
 // Without such a value, the repeated step finds none.
 TEST(SoundStep, HasNone) {
-  on_ranks(small_gpt2(), one_rank_plan(), {}, [](RankTrainer& trainer, const BatchLoader& loader) {
+  const auto work = [](RankTrainer& trainer, const BatchLoader& loader) {
     const Batch batch = loader.load(0, 0);
     EXPECT_TRUE(std::isfinite(trainer.step(0, batch).loss));
     EXPECT_FALSE(trainer.find_not_finite(0, batch));
-  });
+  };
+  for (const ModelSpec& model : {small_gpt2(), small_deepseek_v2()})
+    on_ranks(model, one_rank_plan(), {}, work);
 }
 
 }  // namespace

@@ -58,6 +58,31 @@ TEST_P(PlanEquivalence, LossesAreThoseOfOneRank) {
   RecordProperty("worst_relative_difference", fmt::format("{:.1e}", worst));
 }
 
+// bf16 has 8 significant bits, and ranks add rounded parts in another order.
+TEST(PlansInBf16, FollowOneRankInFp32) {
+  TrainingOptions options = curve();
+  const auto expect_near = [&](const ModelSpec& model, const Plan& plan) {
+    const std::vector<double> losses = train(model, plan, options);
+    const std::vector<double>& expected = one_rank_losses(model, plan.seq_len);
+    EXPECT_NEAR(losses.front() / expected.front(), 1.0, 0.005) << model.name;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(losses[step] / expected[step], 1.0, 0.02) << model.name << " step " << step;
+  };
+  Plan plan = one_rank_plan();
+  plan.precision = Precision::Bf16;
+  plan.micro_batch = 2;
+  for (const ModelSpec& model : {small_gpt2(), small_qwen3(), small_deepseek_v3()})
+    expect_near(model, plan);
+  plan.tp = plan.dp = 2;
+  plan.zero_stage = 1;
+  expect_near(small_gpt2(), plan);
+  plan.tp = 1;
+  plan.cp = plan.pp = 2;
+  plan.zero_stage = 3;
+  plan.context_parallel = ContextParallelKind::Ring;
+  expect_near(small_deepseek_v3(), plan);
+}
+
 // A validation on the batch of the next step gives the loss of that step, and leaves no trace in
 // it.
 TEST_P(PlanEquivalence, ValidationChangesNothing) {

@@ -147,8 +147,9 @@ class RandomPlan : public testing::TestWithParam<int> {};
 
 TEST_P(RandomPlan, TrainsAsOneRankDoes) {
   PlanGenerator generator(static_cast<std::uint64_t>(GetParam()));
-  const std::vector<ModelSpec> models = {small_llama(), small_gpt2(),    small_qwen2(),
-                                         small_qwen3(), small_mixtral(), small_qwen2_moe()};
+  const std::vector<ModelSpec> models = {small_llama(),       small_gpt2(),       small_qwen2(),
+                                         small_qwen3(),       small_mixtral(),    small_qwen2_moe(),
+                                         small_deepseek_v2(), small_deepseek_v3()};
   const ModelSpec& model = models[generator.below(models.size())];
   const Plan plan = generator.next(model);
   SCOPED_TRACE(model.name + ": " + to_json(plan).dump());

@@ -9,6 +9,7 @@
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/gloo_communicator.hpp"
+#include "executor/kernels/cpu/bf16_kernels.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/parameter_server.hpp"
 #include "tests/scratch_path.hpp"
@@ -108,6 +109,43 @@ ModelSpec small_qwen2_moe() {
   return model;
 }
 
+ModelSpec small_deepseek_v3() {
+  ModelSpec model = small_llama();
+  model.name = "small-deepseek-v3";
+  AttentionSpec& attention = model.attention;
+  attention.kind = AttentionKind::MultiHeadLatent;
+  attention.kv_heads = attention.heads;
+  attention.q_lora_rank = 20;
+  attention.kv_lora_rank = 12;
+  attention.qk_nope_head_dim = 6;
+  attention.qk_rope_head_dim = 4;
+  attention.v_head_dim = 5;
+  attention.head_dim = 10;
+  attention.qkv_bias = attention.output_bias = true;
+  return model;
+}
+
+ModelSpec small_deepseek_v2() {
+  ModelSpec model = small_deepseek_v3();
+  model.name = "small-deepseek-v2";
+  model.attention.q_lora_rank = 0;
+  model.attention.qkv_bias = model.attention.output_bias = false;
+  model.layers = 2;
+  model.moe = small_qwen2_moe().moe;
+  model.moe->shared_experts = 2;
+  model.moe->shared_expert_ffn = 48;
+  model.moe->shared_expert_gate = false;
+  model.moe->first_dense_layers = 1;
+  RopeScalingSpec& scaling = model.rope_scaling.emplace();
+  scaling.kind = RopeScalingKind::Yarn;
+  scaling.factor = 8.0;
+  scaling.original_max_seq_len = 16;
+  scaling.beta_fast = 4.0;
+  scaling.mscale = 0.707;
+  scaling.mscale_all_dim = 0.5;
+  return model;
+}
+
 Plan one_rank_plan() {
   Plan plan;
   plan.zero_stage = 0;
@@ -124,7 +162,8 @@ void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& o
   const Program program = lower(model, plan, stack);
   LocalStore store;
   const auto run = [&](std::int64_t rank) {
-    const auto kernels = make_cpu_kernels();
+    const auto kernels =
+        plan.precision == Precision::Bf16 ? make_bf16_cpu_kernels() : make_cpu_kernels();
     GlooDevice device("127.0.0.1");
     const OpenCommunicator open = [&](const std::string& key, int member, int size) {
       auto made = device.connect(store, key, member, size);
@@ -362,6 +401,20 @@ const std::vector<PlanCase>& plan_cases() {
       {"dp4_ep2_expert_tp2_zero1", small_qwen2_moe,
        [](Plan& p) { p.dp = 4, p.ep = p.expert_tp = 2, p.zero_stage = 1; }},
       {"dp2_ep2_fsdp", small_mixtral, [](Plan& p) { p.dp = p.ep = 2, p.zero_stage = 3; }},
+      {"tp2_latent_without_sp", small_deepseek_v3,
+       [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
+      {"cp2_ring_tp2_latent_fsdp", small_deepseek_v3,
+       [](Plan& p) {
+         p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
+         p.context_parallel = ContextParallelKind::Ring;
+       }},
+      {"cp2_ulysses_pp2_zb_h1_latent_recompute", small_deepseek_v3,
+       [](Plan& p) {
+         p.cp = p.pp = 2, p.schedule = ScheduleKind::ZbH1, p.recompute = RecomputePolicy::Full;
+         p.context_parallel = ContextParallelKind::Ulysses;
+       }},
+      {"tp2_pp2_ep2_latent", small_deepseek_v2,
+       [](Plan& p) { p.tp = p.ep = p.pp = p.micro_batch = 2; }},
   };
   return cases;
 }

@@ -31,6 +31,11 @@ ModelSpec small_qwen2();
 ModelSpec small_mixtral();
 // Qwen2-MoE: the same with gated shared experts and shares that are not renormalised.
 ModelSpec small_qwen2_moe();
+// DeepSeek-V2-Lite: latent attention with queries that are projected at once, and experts with
+// shared ones behind a dense layer.
+ModelSpec small_deepseek_v2();
+// DeepSeek-V3 without its experts: latent attention with a bottleneck of the queries, and biases.
+ModelSpec small_deepseek_v3();
 
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();

@@ -1,5 +1,5 @@
-// Gradients through a whole model: every parameter tensor of a small GPT-2, Llama, Qwen3, Mixtral
-// and Qwen2-MoE.
+// Gradients through a whole model: every parameter tensor of a small GPT-2, Llama, Qwen3, Mixtral,
+// Qwen2-MoE, DeepSeek-V2 and DeepSeek-V3.
 //
 // PyTorch in fp64 (tests/executor/pytorch_reference.py) gives the same loss within 1e-6. Our
 // gradients are fp32: each tensor's agrees within 2e-6 of the largest gradient norm of a tensor.
@@ -33,11 +33,21 @@ namespace {
 constexpr std::int64_t kSequences = 2, kTokens = 6, kVocabulary = 11;
 constexpr double kStep = 0.01;
 
+void make_tiny(AttentionSpec& latent) {
+  if (latent.q_lora_rank > 0) latent.q_lora_rank = 6;
+  latent.kv_lora_rank = 4;
+  latent.qk_nope_head_dim = 3;
+  latent.qk_rope_head_dim = 4;
+  latent.v_head_dim = 5;
+  latent.head_dim = 7;
+}
+
 ModelSpec tiny(ModelSpec model) {
   model.layers = 2;
   model.hidden = 8;
   model.vocab = kVocabulary;
   model.attention.head_dim = 2;
+  if (model.attention.kind == AttentionKind::MultiHeadLatent) make_tiny(model.attention);
   model.mlp.ffn_hidden = 12;
   if (model.moe) model.moe->expert_ffn = 10;
   if (has_shared_experts(model)) model.moe->shared_expert_ffn = 6;
@@ -49,6 +59,8 @@ ModelSpec small_model(const std::string& family) {
   if (family == "gpt2") return small_gpt2();
   if (family == "qwen3") return small_qwen3();
   if (family == "mixtral") return small_mixtral();
+  if (family == "deepseek_v2") return small_deepseek_v2();
+  if (family == "deepseek_v3") return small_deepseek_v3();
   return family == "llama" ? small_llama() : small_qwen2_moe();
 }
 
@@ -197,7 +209,8 @@ TEST_P(WholeGradient, AgreesWithCentralDifferencesOfTheLoss) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, WholeGradient,
-                         testing::Values("gpt2", "llama", "qwen3", "mixtral", "qwen2_moe"),
+                         testing::Values("gpt2", "llama", "qwen3", "mixtral", "qwen2_moe",
+                                         "deepseek_v2", "deepseek_v3"),
                          [](const auto& model) { return model.param; });
 
 }  // namespace
