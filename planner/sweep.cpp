@@ -26,10 +26,10 @@ Resource resource_of(SweepAxis axis) {
   return Resource::ScaleOutBandwidth;
 }
 
-// The plan's own batch, halves of it in whole microbatches of every replica, and doubles.
+// The plan's own batch, halves of it in whole units, and doubles.
 std::vector<double> batches_around(const Plan& plan) {
   constexpr int kSmaller = 5, kLarger = 4;
-  const std::int64_t unit = plan.dp * plan.micro_batch;
+  const std::int64_t unit = batch_unit(plan);
   std::vector<std::int64_t> batches = {plan.global_batch};
   for (int i = 0; i < kSmaller && batches.back() >= 2 * unit; ++i)
     batches.push_back(batches.back() / unit / 2 * unit);
@@ -39,9 +39,9 @@ std::vector<double> batches_around(const Plan& plan) {
   return {batches.begin(), batches.end()};
 }
 
-// The batch of about as many tokens as the plan's, in whole microbatches of every replica.
+// The batch of about as many tokens as the plan's, in whole units.
 std::int64_t batch_of_same_tokens(const Plan& plan, std::int64_t seq_len) {
-  const std::int64_t unit = plan.dp * plan.micro_batch;
+  const std::int64_t unit = batch_unit(plan);
   const double batches = static_cast<double>(plan.global_batch) *
                          static_cast<double>(plan.seq_len) / static_cast<double>(seq_len * unit);
   return std::max<std::int64_t>(1, std::llround(batches)) * unit;
@@ -242,6 +242,24 @@ double own_value(SweepAxis axis, const PlanRequest& request, const ClusterSpec& 
   if (axis == SweepAxis::Gpus) return static_cast<double>(request.gpus);
   return static_cast<double>(axis == SweepAxis::GlobalBatch ? request.global_batch
                                                             : request.seq_len);
+}
+
+std::int64_t batch_unit(const Plan& plan) {
+  const std::int64_t microbatch = plan.dp * plan.micro_batch;
+  ScheduleShape shape = shape_of(plan);
+  const auto runs = [&](std::int64_t microbatches) {
+    shape.microbatches = microbatches;
+    return !why_not(plan.schedule, shape);
+  };
+  // A long step tells what a schedule asks of the number beside a least one.
+  for (std::int64_t round = 1; round <= 2 * plan.pp; ++round) {
+    const std::int64_t many = 4 * plan.pp * round;
+    bool all_run = true;
+    for (std::int64_t more = 0; more < 2 * plan.pp && all_run; ++more)
+      all_run = runs(many + more * round);
+    if (all_run) return round * microbatch;
+  }
+  return microbatch;
 }
 
 bool Sweep::is_final() const {
