@@ -89,7 +89,7 @@ class Remedies {
     drop_constraints();
     offload();
     change_batch();
-    change_accelerators();
+    if (!change_accelerators()) fill_nodes();
     shrink_batch();
     shorten_sequences();
     add_accelerators();
@@ -180,11 +180,32 @@ class Remedies {
     }
   }
 
+  // Returns the numbers of accelerators below and above the one asked for that fill nodes or, within
+  // a node, halve it. Both are that number itself if it does.
+  std::pair<std::int64_t, std::int64_t> full_sizes() const {
+    const std::int64_t node = request_.cluster.node.accelerators, asked = request_.gpus;
+    if (asked > node) return {asked / node * node, (asked + node - 1) / node * node};
+    const auto within = static_cast<std::uint64_t>(asked);
+    return {static_cast<std::int64_t>(std::bit_floor(within)),
+            std::min(node, static_cast<std::int64_t>(std::bit_ceil(within)))};
+  }
+
+  // Tries the numbers of accelerators next to one that leaves a part of a node idle.
+  void fill_nodes() {
+    const auto [below, above] = full_sizes();
+    const std::int64_t most = request_.cluster.most_accelerators().value_or(kMaxWorld);
+    for (const std::int64_t size : {below, above}) {
+      PlanRequest changed = request_;
+      changed.gpus = size;
+      if (size <= most && size != request_.gpus) try_change(changed, {{RemedyField::Gpus, size}});
+    }
+  }
+
   // Tries numbers of accelerators in whole nodes that are close to the one asked for. Those that
   // share the largest divisor with the batch come first: most of their plans divide it.
-  void change_accelerators() {
+  bool change_accelerators() {
     const Obstacle& obstacle = result_.obstacle;
-    if (obstacle.kind != ObstacleKind::Rule || obstacle.rule != PlanRule::GlobalBatch) return;
+    if (obstacle.kind != ObstacleKind::Rule || obstacle.rule != PlanRule::GlobalBatch) return false;
     constexpr double kClose = 0.1;
     constexpr std::size_t kMostTried = 8;
     const std::int64_t node = request_.cluster.node.accelerators, asked = request_.gpus;
@@ -204,8 +225,9 @@ class Remedies {
     for (const std::int64_t size : sizes) {
       PlanRequest changed = request_;
       changed.gpus = size;
-      if (try_change(changed, {{RemedyField::Gpus, size}})) return;
+      if (try_change(changed, {{RemedyField::Gpus, size}})) return true;
     }
+    return false;
   }
 
   // If steps are too long to be simulated, keeps the largest power of two that helps.
@@ -231,9 +253,10 @@ class Remedies {
   void add_accelerators() {
     const std::int64_t most = request_.cluster.most_accelerators().value_or(kMaxWorld);
     constexpr std::int64_t kMostFactor = 1024;
+    const std::int64_t least = full_sizes().second;
     for (std::int64_t factor = 2; factor <= kMostFactor; factor *= 2) {
       PlanRequest changed = request_;
-      changed.gpus = request_.gpus * factor;
+      changed.gpus = least * factor;
       if (changed.gpus > most || !result_.nearest) return;
       if (least_memory(changed) > result_.available) continue;
       const Remedy gpus = {RemedyField::Gpus, changed.gpus};

@@ -29,22 +29,33 @@ Resource resource_of(SweepAxis axis) {
 
 // The smallest batch of whole microbatches of every replica; of replicas on pools, the smallest of
 // which they have the same shares.
-std::int64_t batch_unit(const Plan& plan) {
+struct SmallestBatch {
+  std::int64_t sequences = 1;
+  // The microbatches of each part of the replicas.
+  std::vector<std::int64_t> microbatches = {1};
+};
+
+SmallestBatch smallest_batch(const Plan& plan) {
+  if (plan.replica_pools.empty()) return {plan.dp * plan.micro_batch, {1}};
   std::int64_t common = 0;
   for (const PoolReplicas& part : plan.replica_pools) common = std::gcd(common, part.microbatches);
-  return common == 0 ? plan.dp * plan.micro_batch : plan.global_batch / common;
+  SmallestBatch smallest{plan.global_batch / common, {}};
+  for (const PoolReplicas& part : plan.replica_pools)
+    smallest.microbatches.push_back(part.microbatches / common);
+  return smallest;
 }
 
 // Replicas on pools keep their shares. A batch that does not allow it breaks a rule.
 void set_global_batch(Plan& plan, std::int64_t batch) {
-  const std::int64_t unit = batch_unit(plan), before = plan.global_batch;
+  const SmallestBatch smallest = smallest_batch(plan);
   plan.global_batch = batch;
-  if (batch % unit != 0) return;
-  for (PoolReplicas& part : plan.replica_pools)
-    part.microbatches = part.microbatches / (before / unit) * (batch / unit);
+  if (batch % smallest.sequences != 0) return;
+  for (std::size_t part = 0; part < plan.replica_pools.size(); ++part)
+    plan.replica_pools[part].microbatches =
+        smallest.microbatches[part] * (batch / smallest.sequences);
 }
 
-// The plan's own batch, halves of it in whole microbatches of every replica, and doubles.
+// The plan's own batch, halves of it in whole units, and doubles.
 std::vector<double> batches_around(const Plan& plan) {
   constexpr int kSmaller = 5, kLarger = 4;
   const std::int64_t unit = batch_unit(plan);
@@ -57,7 +68,7 @@ std::vector<double> batches_around(const Plan& plan) {
   return {batches.begin(), batches.end()};
 }
 
-// The batch of about as many tokens as the plan's, in whole microbatches of every replica.
+// The batch of about as many tokens as the plan's, in whole units.
 std::int64_t batch_of_same_tokens(const Plan& plan, std::int64_t seq_len) {
   const std::int64_t unit = batch_unit(plan);
   const double batches = static_cast<double>(plan.global_batch) *
@@ -260,6 +271,26 @@ double own_value(SweepAxis axis, const PlanRequest& request, const ClusterSpec& 
   if (axis == SweepAxis::Gpus) return static_cast<double>(request.gpus);
   return static_cast<double>(axis == SweepAxis::GlobalBatch ? request.global_batch
                                                             : request.seq_len);
+}
+
+std::int64_t batch_unit(const Plan& plan) {
+  const SmallestBatch smallest = smallest_batch(plan);
+  const auto runs = [&](std::int64_t multiple) {
+    return std::ranges::all_of(smallest.microbatches, [&](std::int64_t microbatches) {
+      ScheduleShape shape = shape_of(plan);
+      shape.microbatches = microbatches * multiple;
+      return !why_not(plan.schedule, shape);
+    });
+  };
+  // A long step tells what a schedule asks of the number beside a least one.
+  for (std::int64_t round = 1; round <= 2 * plan.pp; ++round) {
+    const std::int64_t many = 4 * plan.pp * round;
+    bool all_run = true;
+    for (std::int64_t more = 0; more < 2 * plan.pp && all_run; ++more)
+      all_run = runs(many + more * round);
+    if (all_run) return round * smallest.sequences;
+  }
+  return smallest.sequences;
 }
 
 bool Sweep::is_final() const {

@@ -107,6 +107,11 @@ struct SweepWatch {
 // The value that the scenario itself has on an axis; 0 if it leaves it open.
 double own_value(SweepAxis axis, const PlanRequest& request, const ClusterSpec& cluster);
 
+// The least number of sequences by which the batch of a plan can grow while its schedule runs it:
+// whole microbatches of every replica, and whole rounds of them where the schedule asks for that.
+// Replicas on several pools keep their shares.
+std::int64_t batch_unit(const Plan& plan);
+
 std::vector<double> usual_values(SweepAxis axis, const PlanRequest& request,
                                  const Scenario& scenario);
 

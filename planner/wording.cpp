@@ -346,14 +346,23 @@ std::string value_text(SweepAxis axis, double value) {
   return is_bandwidth(axis) ? format_number(value / 1e9, 4) : format_count(std::llround(value));
 }
 
+std::string plan_field_text(std::string_view pointer) {
+  for (const std::string_view prefix : {"/plan/", "/"}) {
+    if (!pointer.starts_with(prefix)) continue;
+    pointer.remove_prefix(prefix.size());
+    break;
+  }
+  std::string text(pointer);
+  for (const char sign : {'/', '_'}) std::replace(text.begin(), text.end(), sign, ' ');
+  return text;
+}
+
 std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster) {
   if (point.fits) return "";
   if (point.broken_rule) {
-    std::string field = point.broken_rule->where;
-    if (field.starts_with('/')) field.erase(0, 1);
-    for (const char sign : {'/', '_'}) std::replace(field.begin(), field.end(), sign, ' ');
-    return fmt::format("breaks a rule of plans: {} is {}; expected {}", field,
-                       point.broken_rule->found, to_string(point.broken_rule->expected));
+    return fmt::format("breaks a rule of plans: {} is {}; expected {}",
+                       plan_field_text(point.broken_rule->where), point.broken_rule->found,
+                       to_string(point.broken_rule->expected));
   }
   if (!point.candidate) return "no plan fits";
   const sim::StepResult& result = point.candidate->result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/compare.hpp"
@@ -39,6 +40,10 @@ std::string value_text(SweepAxis axis, double value);
 // The reason why no plan runs at a point of a sweep, or why the fullest stage of its plan does not
 // fit into the memory of its pool; empty if it fits.
 std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster);
+
+// The words for a member of a plan that a problem names by its JSON pointer: "zero stage" for
+// "/plan/zero_stage" and for "/zero_stage".
+std::string plan_field_text(std::string_view pointer);
 
 // The knee of a sweep that has ended and its reason, or the reason why there is none, as a
 // sentence.

@@ -90,10 +90,20 @@ class WatchedCharacters {
   const ReadingWatch* watch_;
 };
 
-// nlohmann's messages start with an internal code in brackets that means nothing to a user.
-std::string without_code(const std::string& message) {
-  const auto end = message.find("] ");
-  return end == std::string::npos ? message : message.substr(end + 2);
+// "a syntax error at line 2, column 1 (unexpected end of input)" for a message of nlohmann's, which
+// is "[json.exception.parse_error.101] parse error at line 2, column 1: syntax error while parsing
+// object key - unexpected end of input; expected string literal".
+std::string syntax_error_text(const std::string& message) {
+  const auto between = [&](const std::string& begin, const std::string& end) {
+    const auto from = message.find(begin);
+    if (from == std::string::npos) return std::string();
+    const auto start = from + begin.size();
+    return message.substr(start, message.find(end, start) - start);
+  };
+  const std::string place = between(" at ", ": "), reason = between(" - ", "; expected");
+  std::string text = "a syntax error";
+  if (!place.empty()) text += " at " + place;
+  return reason.empty() ? text : fmt::format("{} ({})", text, reason);
 }
 
 std::string escaped(const std::string& key) {
@@ -115,6 +125,7 @@ std::string escaped(const std::string& key) {
 constexpr double kSmallestFigure = 1e-20;
 
 std::string range_text(IntegerRange range) {
+  if (range.least == range.most) return std::to_string(range.least);
   return fmt::format("an integer from {} to {}", range.least, range.most);
 }
 
@@ -172,7 +183,7 @@ json parse_guarded(std::string_view text, Iterator begin, Iterator end, const st
   try {
     return json::parse(begin, end, StructureGuard(source));
   } catch (const json::exception& error) {
-    refuse(source, "", without_code(error.what()), "well-formed JSON in UTF-8");
+    refuse(source, "", syntax_error_text(error.what()), "well-formed JSON in UTF-8");
   }
 }
 

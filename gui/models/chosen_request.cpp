@@ -173,9 +173,10 @@ ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
 QStringList constraint_completions() {
   QStringList completions;
   for (const std::string& name : planner::plan_field_names()) {
-    completions.append(to_qstring(name) + u'=');
+    const QString field = figure_name(to_qstring(name));
+    completions.append(field + u'=');
     for (const std::string& value : planner::value_names_of(*planner::plan_field_named(name)))
-      completions.append(u"%1=%2"_s.arg(to_qstring(name), to_qstring(value)));
+      completions.append(u"%1=%2"_s.arg(field, to_qstring(value)));
   }
   return completions;
 }
@@ -323,6 +324,19 @@ std::optional<ScenarioChoice> with_remedies(ScenarioChoice choice,
     }
   }
   return choice;
+}
+
+bool describes(const ScenarioChoice& choice, const Scenario& scenario) {
+  try {
+    const planner::PlanRequest request = load_request(choice);
+    const Plan& plan = scenario.plan;
+    return request.model == scenario.model && request.cluster == scenario.cluster &&
+           request.stack == scenario.stack && request.gpus == plan.world_size() &&
+           (request.global_batch == 0 || request.global_batch == plan.global_batch) &&
+           request.seq_len == plan.seq_len && request.precision == plan.precision;
+  } catch (const InputError&) {
+    return false;  // The search reports the problem with its field.
+  }
 }
 
 }  // namespace shardwright::gui

@@ -42,6 +42,10 @@ std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario);
 // Loads the parts. Throws InputError with every problem; `where` is the id of the field.
 planner::PlanRequest load_request(const ScenarioChoice& choice);
 
+// True if plans like that of the scenario are searched for where this is chosen, whatever the
+// constraints.
+bool describes(const ScenarioChoice& choice, const Scenario& scenario);
+
 // Loads the cluster with replaced parts and what-ifs. Throws InputError.
 ClusterSpec load_cluster_of(const ScenarioChoice& choice);
 

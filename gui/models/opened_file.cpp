@@ -94,8 +94,14 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
     return {path, read_trace(path, {nullptr, watch.stop})};
   if (info.fileName() == to_qstring(planner::kStudyFile) && schema == planner::kStudySchema)
     return {path, read_tuning_results(info.absolutePath())};
-  const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
-  throw InputError(file, {{"/schema", found, kExpected}});
+  const bool is_object = document.is_object();
+  throw InputError(
+      file, {{"",
+              !schema.empty() ? "a file of the unknown kind “" + schema + "”"
+              : is_object ? "a JSON file that names neither its kind (“schema”) nor, as a model "
+                            "of Hugging Face, its family (“model_type”)"
+                          : "a JSON file that holds no object",
+              kExpected}});
 }
 
 constexpr const char* kCalibrated = " (calibrated)";

@@ -37,8 +37,11 @@ const QString& unit_pattern() {
 }
 
 // The names of a plan's field in the table of plans and in constraints.
-constexpr std::array<std::pair<const char*, const char*>, 3> kNames = {
-    {{"mb", "micro_batch"}, {"batch", "global_batch"}, {"cp_by", "context_parallel"}}};
+constexpr std::array<std::pair<const char*, const char*>, 4> kNames = {
+    {{"mb", "micro_batch"},
+     {"batch", "global_batch"},
+     {"cp_by", "context_parallel"},
+     {"offload", "offload_optimizer"}}};
 
 const QRegularExpression& term_pattern() {
   static const QString kValue =

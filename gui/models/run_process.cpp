@@ -21,6 +21,7 @@
 #include "core/program/executable.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -30,7 +31,6 @@ constexpr qint64 kKeptErrors = 4096;
 constexpr int kInterrupted = 130, kRefused = 2;
 
 constexpr char kLetGo = 'g';
-constexpr std::string_view kOfPlan = "/plan/";
 
 // Runs in a child of the run until `lifeline` is closed or says that the run is let go.
 [[noreturn]] void watch_lifeline(int lifeline, pid_t run) {
@@ -61,7 +61,7 @@ QString errors_file(const QString& folder) {
 // Says what the command says of a run in the words of the window, which knows neither options nor
 // the file of the plan.
 QString in_words_of_the_window(const QString& errors, const QString& plan) {
-  static const QRegularExpression kPlace(u"^/(?:plan/)?([^:]*): found "_s);
+  static const QRegularExpression kPlace(u"^(/[^:]*): found "_s);
   QStringList lines = errors.split(u'\n');
   for (QString& line : lines) {
     for (const auto& [option, field] :
@@ -72,8 +72,8 @@ QString in_words_of_the_window(const QString& errors, const QString& plan) {
     if (!line.startsWith(source)) continue;
     line.remove(0, source.size());
     if (const auto found = kPlace.match(line); found.hasMatch()) {
-      const QString field = field_text((u'/' + found.captured(1)).toStdString());
-      line.replace(0, found.capturedEnd(1), field);
+      const std::string field = planner::plan_field_text(found.captured(1).toStdString());
+      line.replace(0, found.capturedEnd(1), to_qstring(field));
     }
     line.prepend(u"The chosen plan: "_s);
   }
@@ -100,7 +100,7 @@ QString what_the_executor_lacks(const Scenario& scenario) {
     constexpr qsizetype kMostLines = 3;
     QStringList lines;
     for (Problem problem : error.problems()) {
-      if (problem.where.starts_with(kOfPlan)) problem.where.erase(0, kOfPlan.size() - 1);
+      problem.where = planner::plan_field_text(problem.where);
       lines.append(problem_text(problem));
     }
     if (const qsizetype more = lines.size() - kMostLines; more > 1) {

@@ -156,10 +156,12 @@ class SessionReader {
   }
 
   // Returns `value` if `found` is no whole number of the range.
-  std::int64_t number_of(const char* key, const json& found, Range range, std::int64_t value) {
+  // `part` names the part of the field that the number is of.
+  std::int64_t number_of(const char* key, const json& found, Range range, std::int64_t value,
+                         const std::string& part = {}) {
     const double number = is_within(found, range) ? found.get<double>() : std::nan("");
     if (std::trunc(number) == number) return static_cast<std::int64_t>(number);
-    replace(key, found, fmt::format("a whole number from {} to {}", range.least, range.most));
+    replace(key, found, fmt::format("a whole number from {} to {}", range.least, range.most), part);
     return value;
   }
 
@@ -169,8 +171,10 @@ class SessionReader {
     return value;
   }
 
-  void replace(const char* key, const json& found, const std::string& expected) {
-    replaced_.push_back({key, found.dump(-1, ' ', true, json::error_handler_t::replace), expected});
+  void replace(const char* key, const json& found, const std::string& expected,
+               const std::string& part = {}) {
+    const std::string text = found.dump(-1, ' ', true, json::error_handler_t::replace);
+    replaced_.push_back({key, part.empty() ? text : fmt::format("{} {}", part, text), expected});
   }
 
  private:
@@ -211,8 +215,8 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
   for (const planner::Resource resource : enumerators<planner::Resource>()) {
     const auto percent = what_if->find(name_of(resource));
     if (percent == what_if->end()) continue;
-    choice.what_if[resource] =
-        static_cast<int>(reader.number_of(kWhatIfKey, *percent, kWhatIfRange, 100));
+    choice.what_if[resource] = static_cast<int>(
+        reader.number_of(kWhatIfKey, *percent, kWhatIfRange, 100, name_of(resource)));
   }
   return choice;
 }
@@ -251,11 +255,9 @@ ScenarioChoice read_scenario_file(const json& document, const std::string& file)
   refuse_unknown(document, problems);
   std::vector<Problem> replaced;
   ScenarioChoice choice = read_choice(document, replaced);
-  for (const Problem& problem : replaced) {
-    const bool is_memory = problem.where == traits_of(Field::MaxMemory).id;
-    problems.add("/" + (is_memory ? kMaxMemoryKey : problem.where), problem.found,
+  for (const Problem& problem : replaced)
+    problems.add(title_of(field_of(problem.where, Field::Model)).toStdString(), problem.found,
                  problem.expected);
-  }
   problems.throw_if_any();
   return choice;
 }

@@ -66,6 +66,8 @@ void TimelineCanvas::set_filter(const SpanQuery& filter) {
   tracks_.set_filter(filter);
   scene_.hovered.reset();
   tracks_changed();
+  // What is left begins at the top, however far the rows were scrolled.
+  verticalScrollBar()->setValue(0);
 }
 
 void TimelineCanvas::set_difference(std::shared_ptr<const TimelineDifference> difference) {

@@ -482,6 +482,15 @@ void TimelineView::keyPressEvent(QKeyEvent* event) {
   QWidget::keyPressEvent(event);
 }
 
+// Says whose step it is unless it is that of the chosen plan.
+std::vector<ReportPart> TimelineView::report() const {
+  if (canvas_->tracks().empty()) return {};
+  std::vector<ReportPart> parts = {
+      {{}, source_bar_->isHidden() ? QString() : source_->text(), canvas_, {}}};
+  for (ReportPart& part : traces_->report()) parts.push_back(std::move(part));
+  return parts;
+}
+
 TextTable TimelineView::table() const {
   return lazy_table().make({});
 }

@@ -51,10 +51,7 @@ class TimelineView : public View {
   // The figures of traces, which are hidden until there is one.
   TracePanel& traces() const { return *traces_; }
 
-  std::vector<ReportPart> report() const override {
-    if (canvas_->tracks().empty()) return {};
-    return {{{}, {}, canvas_, {}}};
-  }
+  std::vector<ReportPart> report() const override;
   TextTable table() const override;
   LazyTable lazy_table() const override;
 

@@ -4,8 +4,10 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTableWidget>
+#include <QTextDocumentFragment>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <numeric>
 
 #include "gui/models/text.hpp"
 #include "gui/views/layouts.hpp"
@@ -116,6 +118,19 @@ void TracePanel::show_comparison(const TraceComparison& comparison) {
   show_note(note);
   show_whole(*step_, step_table(*comparison.match));
   show_whole(*differences_, difference_table(*comparison.match));
+}
+
+std::vector<ReportPart> TracePanel::report() const {
+  if (isHidden()) return {};
+  const auto shown = [](const QTableWidget* table) {
+    std::vector<int> columns(static_cast<std::size_t>(table->columnCount()));
+    std::iota(columns.begin(), columns.end(), 0);
+    return table->isHidden() ? TextTable() : text_table(*table->model(), columns);
+  };
+  const QString note = QTextDocumentFragment::fromHtml(note_->text()).toPlainText();
+  return {{title_->text(), summary_->text(), nullptr, shown(categories_)},
+          {{}, note, nullptr, shown(step_)},
+          {{}, {}, nullptr, shown(differences_)}};
 }
 
 void TracePanel::show_change(const calibration::TraceChange& change) {

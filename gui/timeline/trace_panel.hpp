@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gui/models/trace_comparison.hpp"
+#include "gui/views/view.hpp"
 
 class QLabel;
 class QTableWidget;
@@ -24,6 +25,9 @@ class TracePanel : public QWidget {
   void show_note(const QString& note);
   void show_comparison(const TraceComparison& comparison);
   void show_change(const calibration::TraceChange& change);
+
+  // The texts and tables; nothing while the panel is hidden.
+  std::vector<ReportPart> report() const;
 
  private:
   QLabel *title_, *summary_, *note_;

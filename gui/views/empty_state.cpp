@@ -51,6 +51,10 @@ bool EmptyState::is_empty() const {
   return currentIndex() == 0;
 }
 
+QString hint_of_no_plan() {
+  return EmptyState::tr("No plan fits: <b>Plans</b> says why, and what would help.");
+}
+
 QString hint_of_files(const QString& files, const QString& lack) {
   return u"<b>Timeline shows the step of %1</b><br>A recorded or saved step has %2. "
          "<i>Back to the chosen plan</i> in Timeline shows that of the plan."_s.arg(

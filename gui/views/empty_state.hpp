@@ -32,6 +32,9 @@ class EmptyState : public QStackedWidget {
   QLabel* label_;
 };
 
+// Says that no plan fits the scenario. Rich text.
+QString hint_of_no_plan();
+
 // Says that the step of `files` lacks what a view draws ("no cluster"), and how to return to the
 // chosen plan, which has it. Rich text.
 QString hint_of_files(const QString& files, const QString& lack);

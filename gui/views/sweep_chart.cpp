@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "gui/models/text.hpp"
@@ -19,6 +20,8 @@ using planner::SweepPoint;
 constexpr double kBelowZero = 0.08;
 // The ring around the scenario's own point, in pixels. The legend would cut a larger one.
 constexpr double kScenarioRing = 11.5;
+// Where a curve is open.
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Ticks stand at the swept values themselves: powers of two read better than powers of ten.
 QSharedPointer<QCPAxisTickerText> ticker_of(const Sweep& sweep) {
@@ -63,16 +66,22 @@ void SweepChart::show_figures(SweptFigures shown) {
 
 void SweepChart::add_line() {
   QVector<double> xs, values, lows, highs;
+  bool has_band = false;
+  double most = 0.0;
   for (const SweepPoint& point : shown_.sweep.points) {
-    if (!point.candidate) continue;
-    const SweepValue value = value_at(point);
+    // The line is open where no plan runs.
+    const SweepValue value = point.candidate ? value_at(point) : SweepValue{kNone, kNone, kNone};
+    if (point.candidate) {
+      has_band = has_band || value.low != value.high;
+      most = std::max(most, value.high);
+    }
     xs.append(axis_value(shown_.sweep.axis, point.value));
     values.append(value.value);
     lows.append(value.low);
     highs.append(value.high);
   }
   const QColor colour = colours().series(0);
-  if (lows != highs) {
+  if (has_band) {
     QCPGraph* low = addGraph();
     low->removeFromLegend();
     low->setPen(Qt::NoPen);
@@ -90,10 +99,8 @@ void SweepChart::add_line() {
   line->setPen(QPen(colour, 2.0));
   line->setScatterStyle(scatter_style(Marker::Disc, colour, 8.0));
   line->setData(xs, values, true);
-  const auto most = std::max_element(highs.begin(), highs.end());
   // Room above for the knee's label.
-  const double top = most == highs.end() ? 0.0 : 1.15 * *most;
-  yAxis->setRange(0.0, top > 0.0 ? top : 1.0);
+  yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
 }
 
 void SweepChart::add_preliminary() {
@@ -112,24 +119,27 @@ void SweepChart::add_preliminary() {
   hollow->setData(xs, ys, true);
 }
 
-// Marks points that do not fit in memory and points where no plan runs, which are known once the
-// whole space was searched.
+// Marks points that do not fit in memory and, at zero, points where no plan runs, which are known
+// once the whole space was searched.
 void SweepChart::add_missing() {
-  QVector<double> xs, ys;
-  bool runs_anywhere = false;
-  for (const SweepPoint& point : shown_.sweep.points) {
-    if (point.fits || point.preliminary) continue;
-    runs_anywhere = runs_anywhere || point.candidate.has_value();
-    xs.append(axis_value(shown_.sweep.axis, point.value));
-    ys.append(point.candidate ? value_at(point).value : 0.0);
-  }
-  if (xs.isEmpty()) return;
-  QCPGraph* crosses = addGraph();
-  crosses->setName(runs_anywhere ? tr("does not fit") : tr("no plan"));
-  crosses->setLineStyle(QCPGraph::lsNone);
-  crosses->setScatterStyle(scatter_style(Marker::Cross, colours().bad, 13.0));
-  crosses->setData(xs, ys, true);
-  if (ys.contains(0.0)) yAxis->setRangeLower(-kBelowZero * yAxis->range().upper);
+  const auto add = [this](bool runs, const QString& name, Marker marker) {
+    QVector<double> xs, ys;
+    for (const SweepPoint& point : shown_.sweep.points) {
+      if (point.fits || point.preliminary || point.candidate.has_value() != runs) continue;
+      xs.append(axis_value(shown_.sweep.axis, point.value));
+      ys.append(runs ? value_at(point).value : 0.0);
+    }
+    if (xs.isEmpty()) return;
+    QCPGraph* marks = addGraph();
+    marks->setName(name);
+    marks->setLineStyle(QCPGraph::lsNone);
+    marks->setScatterStyle(scatter_style(marker, colours().bad, 13.0));
+    marks->setData(xs, ys, true);
+    if (!runs) yAxis->setRangeLower(-kBelowZero * yAxis->range().upper);
+  };
+  add(true, tr("does not fit"), Marker::Cross);
+  const bool is_best = shown_.sweep.plan == SweepPlan::Best;
+  add(false, is_best ? tr("no plan") : tr("the plan cannot run here"), Marker::Plus);
 }
 
 // Marks the value that the scenario has now: with a ring around its point or, between points, with
@@ -162,10 +172,11 @@ void SweepChart::add_second() {
   yAxis2->setVisible(second.has_value());
   if (!second) return;
   QVector<double> xs, ys;
+  double most = 0.0;
   for (const SweepPoint& point : shown_.sweep.points) {
-    if (!point.candidate) continue;
     xs.append(axis_value(shown_.sweep.axis, point.value));
-    ys.append(value_at(point, *second).value);
+    ys.append(point.candidate ? value_at(point, *second).value : kNone);
+    if (point.candidate) most = std::max(most, ys.back());
   }
   const QColor colour = colours().series(1);
   QCPGraph* line = addGraph(xAxis, yAxis2);
@@ -173,12 +184,10 @@ void SweepChart::add_second() {
   line->setPen(QPen(colour, 2.0, Qt::DashLine));
   line->setScatterStyle(scatter_style(Marker::Square, colour, 7.0));
   line->setData(xs, ys, true);
-  const auto most = std::max_element(ys.begin(), ys.end());
-  const double top = most == ys.end() ? 0.0 : 1.15 * *most;
   yAxis2->setLabel(title_of(*second));
   yAxis2->setTicks(true);
   yAxis2->setTickLabels(true);
-  yAxis2->setRange(0.0, top > 0.0 ? top : 1.0);
+  yAxis2->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
 }
 
 // The points of the second curve, if there is one, follow those of the first.

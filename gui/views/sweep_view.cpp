@@ -259,9 +259,8 @@ std::vector<double> SweepView::values() const {
   const auto& range = ranges_[axis()];
   const auto scenario = this->scenario();
   if (!range || !scenario) return {};
-  const Plan& plan = scenario->plan;
   return swept_values(axis(), *range, scenario->cluster.node.accelerators,
-                      plan.dp * plan.micro_batch);
+                      planner::batch_unit(scenario->plan));
 }
 
 void SweepView::set_plan(SweepPlan plan) {

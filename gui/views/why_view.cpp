@@ -178,8 +178,7 @@ void WhyView::show_obstacle(const QString& text) {
 QString WhyView::hint() const {
   if (!obstacle_.isEmpty()) return obstacle_;
   const PlanSetPointer set = selection_->set();
-  if (set && set->plans.empty() && set->infeasible)
-    return tr("No plan fits: <b>Plans</b> says why, and what would help.");
+  if (set && set->plans.empty() && set->infeasible) return hint_of_no_plan();
   return tr(
       "<b>No plan yet</b><br>Where the time and the memory of the chosen plan go stands here.");
 }

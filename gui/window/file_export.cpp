@@ -5,7 +5,6 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QTimer>
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "gui/views/widgets.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/report.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -44,8 +44,7 @@ QString counted_rows(std::size_t rows) {
 QString refusal_text(const planner::ExportFormat& format, const planner::PlanExport& result) {
   QStringList reasons;
   for (Problem problem : result.problems) {
-    problem.where.erase(0, problem.where.rfind('/') + 1);
-    std::replace(problem.where.begin(), problem.where.end(), '_', ' ');
+    problem.where = planner::plan_field_text(problem.where);
     reasons.append(problem_text(problem));
   }
   if (reasons.isEmpty()) return {};
@@ -194,9 +193,11 @@ void FileExport::write_report(const QString& title, const QString& file) {
     if (!parts.empty()) sections.push_back({dock->windowTitle(), std::move(parts)});
   }
   const QString left_out =
-      empty.isEmpty() ? QString()
-                      : tr(" It leaves out what shows nothing: %1.").arg(empty.join(u", "_s));
-  write_to(file, tr("Exported %1.") + left_out, [&] {
+      empty.isEmpty()
+          ? QString()
+          : tr("The report leaves out the views that show nothing: %1.").arg(empty.join(u", "_s));
+  if (!left_out.isEmpty()) sections.push_back({tr("Left out"), {{{}, left_out, nullptr, {}}}});
+  write_to(file, tr("Exported %1.") + u' ' + left_out, [&] {
     write_file(file, file.endsWith(u".pdf"_s) ? report_pdf(title, sections)
                                               : report_html(title, sections));
   });

@@ -185,7 +185,7 @@ void FilePresenter::note_opened(OpenedKind kind, const Files& files) {
 
 QStringList FilePresenter::take_plans(const Files& plans) {
   parts_.planner->abandon();
-  if (!batch_.is_reload) parts_.step->leave_files();
+  if (!batch_.is_reload) parts_.step->leave_timelines();
   QStringList left_out = show_plans(plans);
   adopt_scenario(*plans.front());
   QString text = tr("Showing %1. A change of the scenario starts a new search.")
@@ -365,12 +365,14 @@ void FilePresenter::take_run(const ReadFile& run) {
   std::optional<planner::PlanCandidate> predicted;
   std::optional<MeasuredStep> measured;
   if (run.plans) {
-    parts_.planner->abandon();
     predicted = run.plans->plans.front();
     const Scenario own = run.plans->scenario(0);
     if (run.measured) measured = {own.model, own.plan, run.measured};
-    // The plan of a run that the window started stays among the plans that it was chosen from.
-    if (parts_.selection->scenario() != own) {
+    // The plan of a run that the window started stays among the plans that it was chosen from, also
+    // when these are searched for again in the next session.
+    const bool is_searched_for = batch_.is_reload && describes(parts_.document->choice(), own);
+    if (!is_searched_for) parts_.planner->abandon();
+    if (!is_searched_for && parts_.selection->scenario() != own) {
       parts_.selection->show(run.plans);
       adopt_scenario(run);
     }

@@ -86,7 +86,7 @@ void ScenarioPlanner::plan_anew() {
   parts_.messages->take_back(u"replanning"_s);
   if (adopts_) return;
   parts_.selection->prefer(std::nullopt);
-  parts_.step->leave_files();
+  parts_.step->leave_timelines();
   parts_.scenario->show_origin({});
   parts_.plans->mark_outdated();
   start();
@@ -207,7 +207,7 @@ void ScenarioPlanner::return_to_baseline() {
   const std::optional<Baseline> baseline = parts_.selection->baseline();
   if (!baseline) return;
   abandon();
-  parts_.step->leave_files();
+  parts_.step->leave_timelines();
   parts_.messages->take_back(u"search"_s);
   parts_.opened->set(OpenedKind::Plans, {});
   parts_.scenario->show_problems({});

@@ -200,8 +200,12 @@ void StepPresenter::update() {
 void StepPresenter::clear_views() {
   shown_.reset();
   views_.timeline->set_timelines({});
-  views_.topology->clear();
-  views_.schedule->clear();
+  const PlanSetPointer set = selection_->set();
+  const bool none_fits = set && set->plans.empty() && set->infeasible;
+  const QString hint = none_fits ? hint_of_no_plan() : QString();
+  if (none_fits) views_.timeline->show_hint(hint);
+  views_.topology->clear(hint);
+  views_.schedule->clear(hint);
   return_freed_memory();
 }
 
@@ -348,6 +352,10 @@ void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
       is_beside_ ? tr("The trace of %1 (measured) beside the step of the chosen plan (predicted)")
                        .arg(names)
                  : tr("The trace of %1").arg(names));
+}
+
+void StepPresenter::leave_timelines() {
+  if (traces_.empty()) leave_files();
 }
 
 void StepPresenter::leave_files() {

@@ -70,7 +70,10 @@ class StepPresenter : public QObject {
   // Shows a trace of another program beside the chosen plan's step, also as another plan is chosen,
   // or two beside each other, until leave_files() is called.
   void show_traces(std::vector<TracedRun> traces, const QStringList& names);
+  // Returns to the chosen plan. leave_timelines() leaves a trace in its place, because it is
+  // compared with whatever plan is chosen.
   void leave_files();
+  void leave_timelines();
   bool shows_files() const { return shows_files_; }
   // Predicts what a view that came to the front lacks.
   void look_again();

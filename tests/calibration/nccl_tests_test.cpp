@@ -319,7 +319,7 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
     EXPECT_THAT(problems[0].expected.text, ::testing::HasSubstr("the output of nccl-tests"));
   }
   const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
-  EXPECT_THAT(lines.found, ::testing::HasSubstr("parse error at line 2"));
+  EXPECT_THAT(lines.found, ::testing::HasSubstr("a syntax error at line 2"));
   EXPECT_THAT(lines.expected.text, ::testing::HasSubstr("of a run its folder"));
   // The problem of a part that is there names the parts that are missing.
   const Problem part = problem_of(R"({"args": ["all_reduce_perf"]})");

@@ -92,7 +92,17 @@ TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(problems(write("text.json", "no json")), std::vector<std::string>{});
   EXPECT_NE(problems(write("list.json", "[1, 2]")), std::vector<std::string>{});
   EXPECT_EQ(problems(write("odd.json", R"({"schema": "shardwright/odd"})")),
-            std::vector<std::string>{"/schema"});
+            std::vector<std::string>{""});
+  ReadingProgress progress;
+  for (const auto& [text, said] :
+       {std::pair{"{\n\"schema\": ", "a syntax error at line 2, column"},
+        {"[1, 2]", "a JSON file that holds no object; expected a scenario, a plan"},
+        {R"({"hidden_size": 64})", "names neither its kind"},
+        {R"({"schema": "shardwright/cluster", "version": 99})", "version: 99; expected 1"}}) {
+    const auto read = read_files({write("any.json", text)}, small_choice(), progress, {});
+    ASSERT_EQ(read.problems.size(), 1U) << text;
+    EXPECT_THAT(read.problems.front().text, Says(said));
+  }
 }
 
 TEST_F(OpenedFileTest, NamesEveryProblemOfADamagedFile) {

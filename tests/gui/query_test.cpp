@@ -98,5 +98,20 @@ TEST_F(QueryCompleterTest, CompletesTheTermThatIsTyped) {
   }
 }
 
+TEST(Query, BothNamesOfAFieldMeanIt) {
+  for (const auto& [figure, field] : {std::pair{"mb", "micro_batch"},
+                                      {"cp_by", "context_parallel"},
+                                      {"offload", "offload_optimizer"}}) {
+    EXPECT_EQ(figure_name(to_qstring(field)), to_qstring(figure));
+    EXPECT_EQ(plan_field_name(to_qstring(figure)), to_qstring(field));
+  }
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "offload=host";
+  const planner::PlanRequest by_figure = load_request(choice);
+  choice.constraints = "offload_optimizer=host";
+  EXPECT_EQ(by_figure.constraints.fixed, load_request(choice).constraints.fixed);
+  EXPECT_TRUE(constraint_completions().contains(u"offload=host"_s));
+}
+
 }  // namespace
 }  // namespace shardwright::gui

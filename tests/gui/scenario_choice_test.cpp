@@ -124,8 +124,9 @@ TEST(ScenarioChoice, AFileRefusesWhatItCannotMean) {
   for (const auto& [change, where] :
        {std::pair{R"({"version": 2})", "/version"},
         {R"({"gpuss": 8})", "/gpuss"},
-        {R"({"max_memory_gb": -1})", "/max_memory_gb"},
-        {R"({"what_if": [100]})", "/what_if"},
+        {R"({"max_memory_gb": -1})", "Memory limit: found -1"},
+        {R"({"what_if": [100]})", "What if: found [100]"},
+        {R"({"what_if": {"host speed": -3}})", "What if: found host speed -3"},
         {R"({"what_if": {"host sped": 120}})", "/what_if/host sped"}}) {
     nlohmann::json bad = good;
     bad.merge_patch(nlohmann::json::parse(change));

@@ -1,11 +1,11 @@
 #include <QComboBox>
+#include <QDir>
 #include <QDoubleSpinBox>
 #include <QFile>
 #include <QLineEdit>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTemporaryDir>
-#include <QToolBar>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -198,12 +198,12 @@ TEST_F(Session, LeavesItsMessagesBehind) {
     window.show();
     window.open({folder_.filePath(u"no-such-file.json"_s)});
     ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
-    ASSERT_TRUE(window.findChild<QToolBar*>(u"messages"_s)->isVisible());
+    ASSERT_TRUE(window.findChild<MessageBar*>()->isVisible());
     window.close();
   }
   MainWindow window(&settings_);
   window.show();
-  EXPECT_FALSE(window.findChild<QToolBar*>(u"messages"_s)->isVisible());
+  EXPECT_FALSE(window.findChild<MessageBar*>()->isVisible());
 }
 
 TEST_F(Session, OpensItsFilesAgain) {
@@ -230,6 +230,29 @@ TEST_F(Session, OpensItsFilesAgain) {
   }));
   EXPECT_EQ(window.selection().set()->plans.size(), 1U);
   EXPECT_FALSE(window.findChild<MessageBar*>(u"message_bar"_s)->text().contains(u"gone.json"_s));
+}
+
+// The plans that a run's plan was chosen from are searched for again.
+TEST_F(Session, ARunBringsBackThePlansThatItsPlanWasAmong) {
+  const QString run = folder_.filePath(u"run"_s);
+  ASSERT_TRUE(QDir().mkpath(run));
+  write_text_file(run + u"/metrics.jsonl"_s, {});
+  write_text_file(run + u"/plan.json"_s, to_qstring(to_json(small_set()->scenario(3)).dump()));
+  settings_.setValue(u"opened_files"_s, QStringList{run});
+  ScenarioChoice choice = small_choice();
+  for (const std::int64_t gpus : {choice.gpus, 2 * choice.gpus}) {
+    choice.gpus = gpus;
+    settings_.setValue(u"scenario"_s, to_qstring(to_json(choice).dump()));
+    MainWindow window(&settings_);
+    window.show();
+    window.begin({});
+    const bool is_of_fields = gpus == small_choice().gpus;
+    ASSERT_TRUE(wait_for([&] {
+      const PlanSetPointer set = window.selection().set();
+      return !window.is_busy() && set && (set->plans.size() > 1) == is_of_fields;
+    })) << gpus;
+    EXPECT_EQ(window.document().choice().gpus, small_choice().gpus);
+  }
 }
 
 class DamagedSession : public testing::Test {

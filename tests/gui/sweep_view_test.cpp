@@ -6,12 +6,14 @@
 #include <QScrollArea>
 #include <QSpinBox>
 #include <QTableView>
+#include <cmath>
 #include <utility>
 
 #include "gui/models/chosen_request.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/forecast_view.hpp"
 #include "gui/views/point_chart.hpp"
+#include "gui/views/sweep_chart.hpp"
 #include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -292,6 +294,36 @@ TEST_F(SweepViewTest, ShowsAllOfAPointThatDoesNotFit) {
     }
   }
   EXPECT_GT(crosses, 0);
+}
+
+// The line is open where the schedule of the chosen plan does not run the batch.
+TEST(SweepChart, LeavesTheLineOpenWhereThePlanCannotRun) {
+  SweepChart chart;
+  planner::Sweep sweep;
+  sweep.axis = planner::SweepAxis::GlobalBatch;
+  sweep.plan = planner::SweepPlan::Chosen;
+  for (const double batch : {32.0, 48.0, 64.0}) {
+    planner::SweepPoint point;
+    point.value = batch;
+    if (batch == 48.0) {
+      point.broken_rule = Problem{"/schedule", "interleaved with 3 microbatches", "another number"};
+    } else {
+      point.candidate = small_set()->plans.front();
+      point.fits = true;
+    }
+    sweep.points.push_back(point);
+  }
+  chart.show_figures({sweep, small_set()->scenario(0), SweepFigure::TokensPerSecond, {}, 32.0});
+  QStringList names;
+  bool is_open = false;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    names.append(chart.graph(i)->name());
+    if (names.back() == u"predicted, the chosen plan"_s)
+      is_open = std::isnan((chart.graph(i)->data()->constBegin() + 1)->value);
+  }
+  EXPECT_TRUE(is_open);
+  EXPECT_TRUE(names.contains(u"the plan cannot run here"_s));
+  EXPECT_FALSE(names.contains(u"does not fit"_s));
 }
 
 }  // namespace

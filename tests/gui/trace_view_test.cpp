@@ -199,5 +199,44 @@ TEST(TraceTimeline, HasTheTimesOfTheTrace) {
   EXPECT_EQ(again.ranks.front().label, "rank 0");
 }
 
+// A trace is compared with the chosen plan, so that it stays while the fields are set to the plan
+// that was traced.
+TEST_F(TraceViewTest, StaysWhileTheScenarioIsSetToItsPlan) {
+  window_.document().reset(small_choice());
+  window_.start();
+  ASSERT_TRUE(has_plans());
+  drop({trace_file("nanogpt/rank0.json.gz")});
+  ScenarioChoice choice = small_choice();
+  choice.model = "gpt2";
+  choice.global_batch = 128;
+  choice.seq_len = 1024;
+  choice.constraints = "dp=8, mb=16, zero=0";
+  window_.document().reset(choice);
+  ASSERT_TRUE(
+      shows([&](const PlanSet& set) { return set.complete && set.request.model.name == "gpt2"; }));
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(panel().isVisible());
+  EXPECT_THAT(note(), Says("Beside the chosen plan"));
+  EXPECT_EQ(tracks().timelines().size(), 2U);
+}
+
+TEST_F(TraceViewTest, AReportNamesTheTraceAndHasItsTables) {
+  choose(nanogpt_plan(8));
+  drop({trace_file("nanogpt/rank0.json.gz")});
+  const std::vector<ReportPart> parts = timeline().report();
+  ASSERT_FALSE(parts.empty());
+  EXPECT_THAT(parts.front().text, Says("The trace of rank0.json.gz (measured) beside"));
+  QStringList first_cells;
+  for (const ReportPart& part : parts)
+    for (const QStringList& row : part.table.rows) first_cells.append(row.front());
+  for (const char* table : {"trace_categories", "trace_step", "trace_differences"})
+    for (const QString& cell : column(table, 0))
+      EXPECT_TRUE(first_cells.contains(cell)) << qPrintable(cell);
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  ASSERT_TRUE(is_idle());
+  ASSERT_EQ(timeline().report().size(), 1U);
+  EXPECT_EQ(timeline().report().front().text, QString());
+}
+
 }  // namespace
 }  // namespace shardwright::gui

@@ -221,7 +221,7 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   // Neither Timeline nor Topology is in front; their charts are in the report nevertheless.
   trigger("file.export_report_html");
   ASSERT_TRUE(wait_for([&] { return said().contains(u"Exported"_s); }));
-  EXPECT_THAT(said(), Says("leaves out what shows nothing: Schedule, Run."));
+  EXPECT_THAT(said(), Says("leaves out the views that show nothing: Schedule, Run."));
   QFile file(page);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   const QString html = QString::fromUtf8(file.readAll());

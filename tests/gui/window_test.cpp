@@ -286,6 +286,13 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
   EXPECT_TRUE(hint->text().contains(u"What would help"_s));
   const auto* why = window_.view(u"why"_s)->findChild<EmptyState*>()->findChild<QLabel*>(u"hint"_s);
   EXPECT_THAT(why->text(), Says("No plan fits"));
+  for (const char* id : {"timeline", "topology", "schedule"}) {
+    window_.raise_view(to_qstring(id));
+    ASSERT_TRUE(is_idle());
+    EXPECT_THAT(window_.view(to_qstring(id))->findChild<EmptyState*>()->hint(),
+                Says("No plan fits"))
+        << id;
+  }
   choice.model = "nosuchmodel";
   window_.document().reset(choice);
   EXPECT_TRUE(wait_for([&] { return why->text().contains(u"scenario has a problem"_s); }));

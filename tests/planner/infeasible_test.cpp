@@ -98,5 +98,29 @@ TEST(Infeasible, SaysByHowMuchTheSmallestPlanMisses) {
   EXPECT_FALSE(search(request).plans.empty());
 }
 
+// A number that leaves a part of a node idle may have no plan where its neighbours have some.
+TEST(Infeasible, OffersFullNodesForANumberThatFillsNone) {
+  const auto gpus_offered = [](const char* model, std::int64_t gpus,
+                               const std::vector<const char*>& constraints) {
+    std::vector<std::int64_t> offered;
+    PlanRequest request = request_for(model, gpus, 1024, 2048);
+    fix(request, constraints);
+    const SearchResult result = search(request);
+    EXPECT_TRUE(result.infeasible) << gpus;
+    if (!result.infeasible) return offered;
+    for (const std::vector<Remedy>& change : result.infeasible->closes_it)
+      if (change.size() == 1 && change.front().field == RemedyField::Gpus)
+        offered.push_back(std::get<std::int64_t>(change.front().value));
+    return offered;
+  };
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(gpus_offered("llama3.2-1b", 513, {}), Sizes({512}));
+  EXPECT_EQ(gpus_offered("llama3.2-1b", 7, {"tp=2"}), Sizes({4, 8}));
+  // What needs more memory is doubled from the next full size.
+  const Sizes larger = gpus_offered("llama3-70b", 7, {});
+  ASSERT_EQ(larger.size(), 1U);
+  EXPECT_EQ(larger.front() % 8, 0);
+}
+
 }  // namespace
 }  // namespace shardwright::planner

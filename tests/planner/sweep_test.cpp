@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
 #include "planner/scale.hpp"
 #include "tests/planner/shipped_requests.hpp"
 
@@ -337,6 +338,36 @@ TEST(Sweep, AxesAreNamed) {
   for (const SweepAxis axis : enumerators<SweepAxis>())
     EXPECT_EQ(parse_name<SweepAxis>(name_of(axis), "QUANTITY"), axis);
   EXPECT_THROW(parse_name<SweepAxis>("gpu", "QUANTITY"), InputError);
+}
+
+// The points of a plan's own batch are ones that its schedule runs, and no unit is larger than the
+// schedule asks for.
+TEST(Sweep, BatchesOfAPlanAreOnesThatItsScheduleRuns) {
+  SweepRequest request = small_sweep(SweepAxis::GlobalBatch);
+  Plan& plan = request.scenario.plan;
+  plan = Plan();
+  plan.seq_len = 2048;
+  plan.pp = 4;
+  plan.dp = 2;
+  for (const ScheduleKind kind : enumerators<ScheduleKind>()) {
+    plan.schedule = kind;
+    plan.vpp = kind == ScheduleKind::Interleaved ? 2 : 1;
+    plan.global_batch = 128;
+    if (!broken_rules(request.scenario.model, &request.scenario.cluster, plan).empty())
+      plan.vpp = 2;
+    if (!broken_rules(request.scenario.model, &request.scenario.cluster, plan).empty()) continue;
+    const std::int64_t unit = batch_unit(plan);
+    EXPECT_EQ(unit, kind == ScheduleKind::Interleaved ? 8 : unit) << name_of(kind);
+    for (const std::int64_t smaller : {unit / 2, unit}) {
+      plan.global_batch = 128 + smaller;
+      const bool runs =
+          broken_rules(request.scenario.model, &request.scenario.cluster, plan).empty();
+      EXPECT_EQ(runs, smaller == unit) << name_of(kind) << " " << smaller;
+    }
+    plan.global_batch = 128;
+    for (const SweepPoint& point : run_sweep(request).points)
+      EXPECT_TRUE(point.candidate || point.value < 16.0) << name_of(kind) << " " << point.value;
+  }
 }
 
 }  // namespace

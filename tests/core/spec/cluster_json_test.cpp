@@ -202,7 +202,7 @@ TEST(ClusterJson, BadValuesAreRefusedAtTheirPlace) {
       {"/accelerator/aliases", R"("H100")", "an array of texts"},
       {"/accelerator/schema", R"("shardwright/node")", R"("shardwright/accelerator")",
        "shardwright/node"},
-      {"/version", "2", "an integer from 1 to 1"},
+      {"/version", "2", "1"},
       {"/accelerator/sources", R"({"s":{"url":"u"}})", "a text", "no such key",
        "/accelerator/sources/s/title"},
       {"/node/accelerators", "0", "an integer from 1"},
