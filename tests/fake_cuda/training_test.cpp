@@ -202,15 +202,9 @@ TEST_P(TrainingOnFakeGpus, DoesNotDependOnTheOrderOfStreams) {
     EXPECT_EQ(train_on_gpus(model, plan, fake::Order::Seeded, seed), expected) << "seed " << seed;
 }
 
-// GPUs train no experts, no parts of sequences, and no norms of queries and keys.
 std::vector<PlanCase> plans_of_gpus() {
   std::vector<PlanCase> cases = plan_cases();
-  std::erase_if(cases, [](const PlanCase& with) {
-    Plan plan = one_rank_plan();
-    with.change(plan);
-    const ModelSpec model = with.model();
-    return plan.cp > 1 || model.moe.has_value() || model.attention.qk_norm;
-  });
+  std::erase_if(cases, [](const PlanCase& with) { return !runs_on_gpus(with); });
   return cases;
 }
 

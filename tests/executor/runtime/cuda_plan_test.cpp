@@ -65,9 +65,7 @@ TEST_P(CudaPlan, LossesAreThoseOfOneRank) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
   const ModelSpec model = GetParam().model();
-  const AttentionSpec& attention = model.attention;
-  const bool on_gpu = attention.kind == AttentionKind::GroupedQuery && !attention.qk_norm;
-  if (plan.cp > 1 || model.moe || !on_gpu) GTEST_SKIP() << "it runs on CPUs alone";
+  if (!runs_on_gpus(GetParam())) GTEST_SKIP() << "it runs on CPUs alone";
   expect_same_curve(run_processes(model, plan, "cuda"), losses_of_one_gpu(model));
 }
 

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <future>
 
+#include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "core/program/executable.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/gloo_communicator.hpp"
@@ -227,6 +229,18 @@ double first_loss(const ModelSpec& model, const Plan& plan, const std::filesyste
 
 void PrintTo(const PlanCase& plan, std::ostream* out) {
   *out << plan.name;
+}
+
+bool runs_on_gpus(const PlanCase& with) {
+  Plan plan = one_rank_plan();
+  with.change(plan);
+  plan.precision = Precision::Bf16;
+  try {
+    check_executable(with.model(), plan, load_stack("shardwright"), true, with.name);
+  } catch (const InputError&) {
+    return false;
+  }
+  return true;
 }
 
 const std::vector<PlanCase>& plan_cases() {

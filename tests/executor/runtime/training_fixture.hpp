@@ -75,6 +75,9 @@ void PrintTo(const PlanCase& plan, std::ostream* out);
 
 const std::vector<PlanCase>& plan_cases();
 
+// False if GPUs have no kernels for the model or the plan.
+bool runs_on_gpus(const PlanCase& with);
+
 inline constexpr TrainingOptions kTwentySteps{
     .steps = 20, .learning_rate = 3e-3, .warmup_steps = 5};
 
