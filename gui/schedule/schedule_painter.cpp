@@ -11,10 +11,12 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kSummaryHeight = 26.0;
+constexpr double kSummaryHeight = 26.0, kSummaryLine = 16.0, kSummaryMargin = 10.0;
 constexpr double kAxisHeight = 24.0;
 constexpr double kNamesWidth = 150.0, kLeastNamesWidth = 116.0;
 constexpr double kLeastRow = 14.0, kMostRow = 110.0;
+// The legend and the overview leave room for so many rows.
+constexpr std::size_t kLeastRows = 4;
 // The pixels of two digits and a gap.
 constexpr double kLegibleBox = 22.0;
 constexpr double kOverviewRow = 10.0, kOverviewTop = 18.0, kOverviewBottom = 8.0;
@@ -25,6 +27,10 @@ constexpr double kLeastGap = 3.0;
 constexpr double kMostFade = 0.45;
 constexpr double kFaint = 0.22;
 constexpr double kMarkWidth = 18.0, kMarkGap = 6.0;
+
+QString between_parts() {
+  return u" · "_s;
+}
 
 double room_of_mark(ScheduleMark mark) {
   return mark == ScheduleMark::None ? 0.0 : kMarkWidth + kMarkGap;
@@ -66,19 +72,29 @@ ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gant
   const std::size_t stages = gantt.stages().size();
   const double names_width = std::clamp(0.3 * size.width(), kLeastNamesWidth, kNamesWidth);
   const double width = std::max(1.0, size.width() - names_width - 10.0);
-  const double below = legend_height(widths_of(entries), size.width());
-  double room = size.height() - kSummaryHeight - kAxisHeight - below;
-  if (!first_window(gantt, width).shows_all()) {
-    const double around = kOverviewTop + kOverviewBottom;
-    const double height = std::min(around + kOverviewRow * static_cast<double>(stages),
-                                   std::max(around + 8.0, kMostOverview * room));
+  summary_lines = schedule_summary(gantt);
+  const QString whole = summary_lines.join(between_parts());
+  const double in_one_line = QFontMetricsF(pixel_font(12, true)).horizontalAdvance(whole);
+  if (in_one_line <= size.width() - 2.0 * kSummaryMargin) summary_lines = {whole};
+  const double above =
+      kSummaryHeight + kSummaryLine * static_cast<double>(summary_lines.size() - 1);
+  summary = QRectF(kSummaryMargin, 0.0, size.width() - 2.0 * kSummaryMargin, above);
+  const double least = kLeastRow * static_cast<double>(std::min(stages, kLeastRows));
+  double room = size.height() - above - kAxisHeight;
+  const double wanted = legend_height(widths_of(entries), size.width());
+  const double below = room - wanted < least ? 0.0 : wanted;
+  room -= below;
+  const double around = kOverviewTop + kOverviewBottom;
+  const double height = std::min(around + kOverviewRow * static_cast<double>(stages),
+                                 std::max(around + 8.0, kMostOverview * room));
+  if (!first_window(gantt, width).shows_all() && room - height >= least) {
     overview =
         QRectF(names_width, size.height() - below - height + kOverviewTop, width, height - around);
     room -= height;
   }
   row_height =
       std::clamp(room / static_cast<double>(std::max<std::size_t>(1, stages)), kLeastRow, kMostRow);
-  axis = QRectF(names_width, kSummaryHeight, width, kAxisHeight);
+  axis = QRectF(names_width, above, width, kAxisHeight);
   rows_height = row_height * static_cast<double>(stages);
   plot = QRectF(names_width, axis.bottom(), width, std::max(0.0, std::min(room, rows_height)));
   names = QRectF(0.0, plot.top(), names_width, plot.height());
@@ -122,10 +138,11 @@ void SchedulePainter::paint() {
 void SchedulePainter::paint_summary() {
   painter_.setFont(bold_);
   painter_.setPen(colours_.text);
-  const QRectF line(10.0, 0.0, geometry_.plot.right() - 10.0, kSummaryHeight);
-  painter_.drawText(
-      line, Qt::AlignVCenter,
-      QFontMetricsF(bold_).elidedText(schedule_summary(gantt_), Qt::ElideRight, line.width()));
+  const QFontMetricsF metrics(bold_);
+  QStringList lines = geometry_.summary_lines;
+  for (QString& line : lines)
+    line = metrics.elidedText(line, Qt::ElideRight, geometry_.summary.width());
+  painter_.drawText(geometry_.summary, Qt::AlignVCenter, lines.join(u'\n'));
 }
 
 void SchedulePainter::paint_axis() {
@@ -281,6 +298,7 @@ void SchedulePainter::paint_moment() {
 }
 
 void SchedulePainter::paint_legend() {
+  if (geometry_.legend.isEmpty()) return;
   painter_.fillRect(geometry_.legend, colours_.window);
   painter_.setFont(font_);
   const QFontMetricsF metrics(font_);
@@ -315,17 +333,16 @@ AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {
   return window;
 }
 
-QString schedule_summary(const ScheduleGantt& gantt) {
+QStringList schedule_summary(const ScheduleGantt& gantt) {
   const ScheduleShape& shape = gantt.shape();
   QString text =
       u"%1 · %2"_s.arg(to_qstring(name_of(gantt.kind())), counted_text(shape.stages, "stage"));
   if (gantt.chunks() > 1) text += u" of "_s + counted_text(gantt.chunks(), "chunk");
-  return text +
-         u" · %1 · %2 · bubble %3"_s.arg(counted_text(shape.microbatches, "microbatch"),
-                                         time_text(Seconds(gantt.makespan())),
-                                         percent_text(gantt.bubble())) +
-         (gantt.busiest() ? u" in stage %1, the busiest"_s.arg(*gantt.busiest())
-                          : u" of the time of all stages"_s);
+  return {
+      text + between_parts() + counted_text(shape.microbatches, "microbatch"),
+      u"%1 · bubble %2"_s.arg(time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble())) +
+          (gantt.busiest() ? u" in stage %1, the busiest"_s.arg(*gantt.busiest())
+                           : u" of the time of all stages"_s)};
 }
 
 QString schedule_summary_tip(const ScheduleGantt& gantt) {
@@ -334,7 +351,7 @@ QString schedule_summary_tip(const ScheduleGantt& gantt) {
           ? u"The stage that computes longest decides how long the step takes: its bubble is "
             "the one of the step in Why. Those of the other stages stand beside their names."_s
           : u"The mean of the stages' bubbles, which stand beside their names."_s;
-  return tool_tip(schedule_summary(gantt), {{meaning}});
+  return tool_tip(schedule_summary(gantt).join(between_parts()), {{meaning}});
 }
 
 }  // namespace shardwright::gui

@@ -45,12 +45,17 @@ struct ScheduleGeometry {
   ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt,
                    const std::vector<ScheduleLegendEntry>& entries);
 
-  QRectF axis, names, plot, legend;
-  // Shows the whole step below the plot; empty where the plot can show it legibly.
+  // The legend is empty where it would take the room of the rows.
+  QRectF summary, axis, names, plot, legend;
+  // Shows the whole step below the plot; empty where the plot can show it legibly, and where it
+  // would take the room of the rows.
   QRectF overview;
   double row_height = 0.0;
   // The height of all rows; the plot may be lower.
   double rows_height = 0.0;
+
+  // In one line, or in two where the width asks for it.
+  QStringList summary_lines;
 
   QRectF row(std::size_t stage, const AxisWindow& rows) const;
 };
@@ -87,8 +92,8 @@ class SchedulePainter {
 // Returns the part of the step that is shown first: as much as leaves microbatch numbers legible.
 AxisWindow first_window(const ScheduleGantt& gantt, double plot_width);
 
-// "1f1b · 4 stages · 32 microbatches · 1.20 s · bubble 8.6 % in stage 2, the busiest".
-QString schedule_summary(const ScheduleGantt& gantt);
+// "1f1b · 4 stages · 32 microbatches" and "1.20 s · bubble 8.6 % in stage 2, the busiest".
+QStringList schedule_summary(const ScheduleGantt& gantt);
 // Returns the summary with an explanation of its bubble, as rich text.
 QString schedule_summary_tip(const ScheduleGantt& gantt);
 

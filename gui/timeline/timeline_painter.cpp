@@ -19,6 +19,8 @@ constexpr double kMinimapTop = 3.0, kMinimapHeight = 11.0;
 // The computation in the header of a folded rank.
 constexpr double kThinHeight = 10.0;
 constexpr double kNamesWidth = 212.0;
+// The legend is left out where it would leave less than this height to the rows.
+constexpr double kLeastRowsHeight = 66.0;
 constexpr double kTickSpacing = 110.0;
 // Boxes of fewer pixels get no text, and no hatch.
 constexpr double kLeastLabel = 34.0;
@@ -39,8 +41,10 @@ QString label_of(const Track& track) {
 
 TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
   const double names_width = std::min(kNamesWidth, size.width() * 0.4);
-  const double below = legend_height(widths_of(entries), size.width());
-  const double rows = std::max(0.0, size.height() - kAxisHeight - below);
+  const double room = std::max(0.0, size.height() - kAxisHeight);
+  const double wanted = legend_height(widths_of(entries), size.width());
+  const double below = room - wanted < kLeastRowsHeight ? 0.0 : wanted;
+  const double rows = room - below;
   axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
   minimap = QRectF(names_width, kMinimapTop, axis.width(), kMinimapHeight);
   names = QRectF(0.0, kAxisHeight, names_width, rows);
@@ -450,6 +454,7 @@ void TimelinePainter::paint_drop_line() {
 }
 
 void TimelinePainter::paint_legend() {
+  if (geometry_.legend.isEmpty()) return;
   painter_.fillRect(geometry_.legend, colours_.window);
   painter_.setPen(colours_.frame);
   painter_.drawLine(geometry_.legend.topLeft(), geometry_.legend.topRight());

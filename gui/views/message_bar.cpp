@@ -4,8 +4,8 @@
 #include <QGraphicsOpacityEffect>
 #include <QHBoxLayout>
 #include <QPropertyAnimation>
-#include <QResizeEvent>
 #include <QScrollBar>
+#include <QStatusBar>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -21,7 +21,9 @@ constexpr int kMostHeight = 150;
 constexpr int kGap = 1;
 constexpr int kFadeMs = 400;
 // The lines of text that the strip has room for.
-constexpr int kLines = 2, kAroundLines = 8;
+constexpr int kLines = 2, kAroundLines = 4;
+// The least width of the strip in heights of the letters.
+constexpr int kLeastStripWidth = 16;
 
 }  // namespace
 
@@ -42,11 +44,12 @@ MessageRow::MessageRow(const QString& key)
     take();
   });
   auto* layout = new QHBoxLayout(this);
-  layout->setContentsMargins(10, 4, 6, 4);
-  layout->addWidget(sign_);
+  layout->setContentsMargins(10, 2, 6, 2);
+  // The first line of a longer text is in view.
+  layout->addWidget(sign_, 0, Qt::AlignTop);
   layout->addWidget(label_, 1);
-  layout->addWidget(offer_);
-  layout->addWidget(close_);
+  layout->addWidget(offer_, 0, Qt::AlignTop);
+  layout->addWidget(close_, 0, Qt::AlignTop);
   setAutoFillBackground(true);
   auto* opacity = new QGraphicsOpacityEffect(this);
   opacity->setEnabled(false);
@@ -102,7 +105,8 @@ void MessageRow::restyle(const QPalette& around) {
   setPalette(own);
 }
 
-MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
+MessageBar::MessageBar(QStatusBar* status_bar)
+    : QScrollArea(status_bar->window()), strip_(new QWidget) {
   setObjectName(u"message_bar"_s);
   setFrameShape(QFrame::NoFrame);
   setFocusPolicy(Qt::NoFocus);
@@ -117,6 +121,16 @@ MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
   unfold_->setCheckable(true);
   connect(unfold_, &QToolButton::toggled, this, &MessageBar::show_all);
   addScrollBarWidget(unfold_, Qt::AlignTop);
+  hide();
+  strip_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  status_bar->addWidget(strip_, 1);
+  for (QWidget* watched : {static_cast<QWidget*>(status_bar), strip_})
+    watched->installEventFilter(this);
+  follow_letters(*this, [this] {
+    strip_->setFixedHeight(kLines * fontMetrics().lineSpacing() + kAroundLines + kGap);
+    strip_->setMinimumWidth(kLeastStripWidth * fontMetrics().height());
+    take_place();
+  });
 }
 
 MessageRow* MessageBar::add_row(const QString& key) {
@@ -159,12 +173,12 @@ void MessageBar::close_all() {
 
 void MessageBar::show_all() {
   restyle();
-  fit_height();
+  setVisible(!rows_.empty());
+  take_place();
   // Shows the newest message from its beginning. Waits until the rows have their places.
   QTimer::singleShot(0, this, [this] {
     if (!rows_.empty()) verticalScrollBar()->setValue(rows_.back()->y());
   });
-  Q_EMIT wanted(!rows_.empty());
 }
 
 QString MessageBar::text() const {
@@ -173,23 +187,25 @@ QString MessageBar::text() const {
   return texts.join(u'\n');
 }
 
-void MessageBar::fit_height() {
+void MessageBar::take_place() {
+  const QRect strip(strip_->mapTo(parentWidget(), QPoint()), strip_->size());
   const auto fitted = [this](int width) {
     int sum = 0;
     for (MessageRow* row : rows_) sum += row->fit_height(width) + kGap;
     return sum;
   };
-  const int strip = kLines * fontMetrics().lineSpacing() + kAroundLines + kGap;
-  const int wanted = fitted(width());
   if (rows_.empty()) unfold_->setChecked(false);
-  const int most = unfold_->isChecked() ? std::max(kMostHeight, strip) : strip;
-  if (wanted > most) fitted(width() - verticalScrollBar()->sizeHint().width());
-  setFixedHeight(unfold_->isChecked() ? std::clamp(wanted, strip, most) : strip);
+  const int wanted = fitted(strip.width());
+  const int most = unfold_->isChecked() ? std::max(kMostHeight, strip.height()) : strip.height();
+  if (wanted > most) fitted(strip.width() - verticalScrollBar()->sizeHint().width());
+  const int height = std::clamp(wanted, strip.height(), most);
+  setGeometry(strip.left(), strip.bottom() + 1 - height, strip.width(), height);
+  raise();
 }
 
-void MessageBar::resizeEvent(QResizeEvent* event) {
-  QScrollArea::resizeEvent(event);
-  if (event->oldSize().width() != event->size().width()) fit_height();
+bool MessageBar::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize || event->type() == QEvent::Move) take_place();
+  return QScrollArea::eventFilter(watched, event);
 }
 
 void MessageBar::changeEvent(QEvent* event) {

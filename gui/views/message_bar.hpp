@@ -11,6 +11,7 @@
 
 class QLabel;
 class QPropertyAnimation;
+class QStatusBar;
 class QToolButton;
 class QVBoxLayout;
 
@@ -57,15 +58,14 @@ class MessageRow : public QFrame {
   QPropertyAnimation* fading_;
 };
 
-// Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The
-// owner shows or hides the bar as `wanted` says. It is a strip of fixed height, so that messages do
-// not move the views: what is longer scrolls, with the newest message in view, or is unfolded by a
-// button.
+// Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival, in a
+// strip of the status bar whose height does not depend on them, so that messages move no view: what
+// is longer scrolls, with the newest message in view, or is unfolded over the views by a button.
 class MessageBar : public QScrollArea {
   Q_OBJECT
 
  public:
-  explicit MessageBar(QWidget* parent = nullptr);
+  explicit MessageBar(QStatusBar* status_bar);
 
   // Replaces the message of this key; an empty text takes it back.
   void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
@@ -73,24 +73,23 @@ class MessageBar : public QScrollArea {
   void close_all();
   // Sets how long successes stay that are reported from now on.
   void let_successes_stay(std::chrono::milliseconds time) { success_stays_ = time; }
-  // Shows the bar as the messages need it, if something else has shown or hidden it.
-  void show_all();
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
 
- Q_SIGNALS:
-  void wanted(bool visible);
-
  protected:
   void changeEvent(QEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
+  // Follows the strip in the status bar.
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void show_all();
   MessageRow* add_row(const QString& key);
   void drop(MessageRow* row);
-  void fit_height();
+  void take_place();
   void restyle();
 
+  // The part of the status bar that is kept free for messages.
+  QWidget* strip_;
   QVBoxLayout* column_;
   QToolButton* unfold_;
   std::vector<MessageRow*> rows_;

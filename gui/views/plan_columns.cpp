@@ -5,6 +5,7 @@
 #include <QMenu>
 #include <QScopedValueRollback>
 #include <QSettings>
+#include <QStyle>
 #include <QTableView>
 #include <QToolButton>
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kPlansMeasured = 500;
-// The pixels beside a cell's text, which the arrow of sorting needs too.
+// The pixels beside a cell's text.
 constexpr int kAroundCell = 16;
 
 // Writes one text, "step=90 mb=24", because a session does not keep an empty list.
@@ -63,6 +64,10 @@ PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolBu
           &PlanColumns::open_menu);
   button->setMenu(menu_);
   follow_letters(*table, [this] { fit_to_letters(); });
+  connect(table->horizontalHeader(), &QHeaderView::sortIndicatorChanged, this, [this](int column) {
+    const QScopedValueRollback<bool> own(by_user_, false);
+    if (column >= 0) widen(column);
+  });
   connect(table->horizontalHeader(), &QHeaderView::sectionResized, this,
           [this](int column, int before, int after) {
             const bool comes_or_goes = before == 0 || after == 0;
@@ -138,7 +143,9 @@ void PlanColumns::follow(const PlanSet& set) {
 // wider, so that nothing moves to and fro while plans come in.
 void PlanColumns::widen(int column) {
   if (sized_.contains(column) || table_->isColumnHidden(column)) return;
-  const int width = text_width(column) + kAroundCell;
+  int width = text_width(column) + kAroundCell;
+  if (table_->horizontalHeader()->sortIndicatorSection() == column)
+    width = std::max(width, title_width(column) + room_of_arrow());
   if (!fitted_.contains(column) || width > table_->columnWidth(column))
     table_->setColumnWidth(column, width);
   fitted_.insert(column);
@@ -150,15 +157,28 @@ void PlanColumns::fit_to_letters() {
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) widen(column);
 }
 
+int PlanColumns::title_width(int column) const {
+  const QFontMetrics metrics(table_->horizontalHeader()->font());
+  int widest = 0;
+  for (const QString& line :
+       model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
+    widest = std::max(widest, metrics.horizontalAdvance(line));
+  return widest;
+}
+
+// The arrow of sorting and the margins, as QCommonStyle::subElementRect() has them.
+int PlanColumns::room_of_arrow() const {
+  const QHeaderView* header = table_->horizontalHeader();
+  const int margin = table_->style()->pixelMetric(QStyle::PM_HeaderMargin, nullptr, header);
+  return header->sizeHint().height() / 2 + 4 * margin;
+}
+
 // Measures the texts of the best plans, and further down the largest number, which is the longest.
 // Most numbers differ, and the shorter ones need not be measured.
 int PlanColumns::text_width(int column) const {
   const QFontMetrics metrics(table_->font());
   const bool is_number = !plan_figure(column).name;
-  int widest = 0;
-  for (const QString& line :
-       model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
-    widest = std::max(widest, metrics.horizontalAdvance(line));
+  int widest = title_width(column);
   std::set<QString> measured;
   qsizetype longest = 0;
   const PlanSetPointer& set = model_->set();

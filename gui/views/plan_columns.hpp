@@ -39,6 +39,8 @@ class PlanColumns : public QObject {
   void widen(int column);
   // Fits the widths that the user has not set to letters of another size.
   void fit_to_letters();
+  int title_width(int column) const;
+  int room_of_arrow() const;
   int text_width(int column) const;
 
   const PlanTableModel* model_;

@@ -67,6 +67,8 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   plot_ = new ScatterPane;
   scatter_ = &plot_->scatter();
   empty_ = new EmptyState(new PaneRow({create_table(), plot_}, {640, 480}));
+  // Table and plot give way to the line of the baseline before the view scrolls.
+  empty_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));

@@ -16,7 +16,7 @@ namespace shardwright::gui {
 namespace {
 
 // The height of the plot in lines of text, with its legend and axes.
-constexpr int kLeastScatterLines = 10;
+constexpr int kLeastScatterLines = 8;
 
 }  // namespace
 

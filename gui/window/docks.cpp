@@ -23,6 +23,8 @@ namespace {
 
 // The width of the first dock in pixels, and the second one's thousandths of the height.
 constexpr int kFirstWidth = 320, kUpperPermille = 482;
+// The height of a window in lines of letters that has room for views above each other.
+constexpr int kLinesOfTwoViews = 40;
 
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
@@ -178,6 +180,10 @@ void Docks::share_out(const QSize& room) {
 
 void Docks::keep_as_default() {
   default_layout_ = window_->saveState();
+}
+
+bool Docks::has_small_room() const {
+  return window_->height() < kLinesOfTwoViews * window_->fontMetrics().lineSpacing();
 }
 
 void Docks::lay_out(Layout layout) {

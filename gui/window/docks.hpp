@@ -41,6 +41,8 @@ class Docks : public QObject {
   // Takes the present layout as the one that reset() returns to.
   void keep_as_default();
   void reset();
+  // True if the window is so low for its letters that views above each other would be cut.
+  bool has_small_room() const;
   // Shows every dock in places for screens of a kind, or in the first ones.
   void lay_out(Layout layout);
 

@@ -8,7 +8,6 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QStatusBar>
-#include <QToolBar>
 #include <QUrl>
 
 #include "gui/schedule/schedule_view.hpp"
@@ -96,7 +95,7 @@ MainWindow::MainWindow(QSettings* settings)
   style_tool_tips();
   new WrappedTips(this);
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
-  create_message_bar();
+  messages_ = new MessageBar(statusBar());
   create_views();
   create_parts();
   create_actions();
@@ -104,11 +103,14 @@ MainWindow::MainWindow(QSettings* settings)
   palette_ = new PickList(u"command_palette"_s, tr("Type a command"), this);
   places_ = new PickList(u"go_to"_s, tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
-  statusBar()->addWidget(new SearchStatus(&planner_->search()), 1);
-  statusBar()->addWidget(
+  statusBar()->addPermanentWidget(new SearchStatus(&planner_->search()));
+  statusBar()->addPermanentWidget(
       new ReadingStatus(&files_->reader().progress(), registry_->find(u"file.stop_reading"_s)));
   statusBar()->setSizeGripEnabled(false);
   docks_->keep_as_default();
+  if (docks_->has_small_room()) docks_->lay_out(Layout::OneAtATime);
+  // A field of Scenario, the first widget, would take the keys of commands as text.
+  plans_view_->setFocus();
   // The search for the restored scenario waits, because files may be opened instead.
   restore_session();
   planner_->follow_document();
@@ -120,18 +122,6 @@ MainWindow::~MainWindow() {
   docks_->clear();
   // It empties itself as it goes, when commands can no longer be updated.
   document_.undo_stack()->disconnect(this);
-}
-
-void MainWindow::create_message_bar() {
-  messages_ = new MessageBar;
-  auto* bar = new QToolBar(tr("Messages"));
-  bar->setObjectName(u"messages"_s);
-  bar->setMovable(false);
-  bar->toggleViewAction()->setVisible(false);
-  bar->addWidget(messages_);
-  addToolBar(Qt::TopToolBarArea, bar);
-  bar->hide();
-  connect(messages_, &MessageBar::wanted, bar, &QToolBar::setVisible);
 }
 
 void MainWindow::create_views() {

@@ -74,7 +74,6 @@ class MainWindow : public QMainWindow {
 
  private:
   // main_window.cpp
-  void create_message_bar();
   void create_views();
   void create_parts();
   void connect_views();

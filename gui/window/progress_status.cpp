@@ -16,7 +16,7 @@ constexpr int kTickMs = 100;
 }  // namespace
 
 ProgressStatus::ProgressStatus(const QString& work, const QString& stop_tip)
-    : text_(new QLabel),
+    : text_(new ElidedLabel),
       bar_(named<QProgressBar>(work + u"_bar"_s)),
       stop_(tool_button(u"stop_"_s + work, tr("Stop"), stop_tip)) {
   setObjectName(work);
@@ -43,13 +43,13 @@ SearchStatus::SearchStatus(PlanSearch* search)
   show_parts(false);
   connect(stop_, &QToolButton::clicked, search, &PlanSearch::stop);
   connect(search, &PlanSearch::started, this, [this, show_parts] {
-    text_->setText(tr("Searching …"));
+    text_->show_text(tr("Searching …"));
     bar_->setValue(0);
     show_parts(true);
   });
   connect(search, &PlanSearch::progressed, this, &SearchStatus::show_progress);
   connect(search, &PlanSearch::finished, this, [this, show_parts] {
-    text_->clear();
+    text_->show_text({});
     show_parts(false);
   });
 }
@@ -59,7 +59,7 @@ void SearchStatus::show_progress(double share, qint64 checked, qint64 simulated,
   QString text =
       tr("%1 checked, %2 simulated").arg(counted_text(checked, "plan"), count_text(simulated));
   if (best_step_s > 0.0) text += tr(", best step %1").arg(time_text(Seconds(best_step_s)));
-  text_->setText(text);
+  text_->show_text(text);
   // Without a known end there is no bar, because one that has none looks full: nobody knows how
   // many of the plans that were checked the search will simulate.
   bar_->setVisible(share != PlanSearch::kUnknownShare && share < 1.0);
@@ -91,9 +91,10 @@ void ReadingStatus::show_progress() {
   if (state.doing.isEmpty()) return;
   const bool reads = state.bytes < state.total;
   const auto bytes = [](qint64 count) { return bytes_text(Bytes(static_cast<double>(count))); };
-  text_->setText(reads ? tr("%1: %2 of %3").arg(state.doing, bytes(state.bytes), bytes(state.total))
-                 : state.total > 0 ? tr("%1: %2 are read …").arg(state.doing, bytes(state.total))
-                                   : tr("%1 …").arg(state.doing));
+  text_->show_text(reads
+                       ? tr("%1: %2 of %3").arg(state.doing, bytes(state.bytes), bytes(state.total))
+                   : state.total > 0 ? tr("%1: %2 are read …").arg(state.doing, bytes(state.total))
+                                     : tr("%1 …").arg(state.doing));
   bar_->setRange(0, reads ? kProgressSteps : 0);
   if (reads) bar_->setValue(static_cast<int>(kProgressSteps * state.bytes / state.total));
   show();

@@ -8,11 +8,12 @@
 #include "gui/models/read_files.hpp"
 
 class QAction;
-class QLabel;
 class QProgressBar;
 class QToolButton;
 
 namespace shardwright::gui {
+
+class ElidedLabel;
 
 // A text, a bar and a button that stops the work.
 class ProgressStatus : public QWidget {
@@ -25,7 +26,7 @@ class ProgressStatus : public QWidget {
   // `work` ends the object names of the widget ("search"), its bar and its button ("stop_search").
   ProgressStatus(const QString& work, const QString& stop_tip);
 
-  QLabel* text_;
+  ElidedLabel* text_;
   QProgressBar* bar_;
   QToolButton* stop_;
 };

@@ -148,7 +148,7 @@ void MainWindow::create_plan_actions() {
   registry_->add({u"plan.search"_s, group, tr("Search again"), keys("Shift+F5"),
                   tr("Searches for plans of the scenario as it is"), [this] {
                     take_typed_text();
-                    step_->leave_files();
+                    step_->leave_timelines();
                     start();
                   }});
   registry_->add({u"plan.stop"_s, group, tr("Stop the search"), keys("Ctrl+."),
@@ -221,10 +221,8 @@ void MainWindow::create_view_actions() {
                   [this] { messages_->close_all(); }});
   const auto add_layout = [&](const char* id, const QString& text, const QString& tip,
                               Layout layout) {
-    registry_->add({to_qstring(id), group, text, QKeySequence(), tip, [this, layout] {
-                      docks_->lay_out(layout);
-                      messages_->show_all();
-                    }});
+    registry_->add({to_qstring(id), group, text, QKeySequence(), tip,
+                    [this, layout] { docks_->lay_out(layout); }});
   };
   add_layout("view.reset", tr("Reset the layout"), tr("Moves all views to their first places"),
              Layout::First);

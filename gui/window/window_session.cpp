@@ -96,7 +96,6 @@ void MainWindow::restore_session() {
   const QString theme = settings_->value(u"window/theme"_s).toString();
   for (const Theme each : enumerators<Theme>())
     if (theme == to_qstring(name_of(each)) && each != theme_) take_theme(each);
-  messages_->show_all();  // The layout may have shown the bar, and there is no message yet.
   const QVariant scenario = settings_->value(u"scenario"_s);
   const auto document = nlohmann::json::parse(scenario.toString().toStdString(), nullptr, false);
   const bool blocked = document_.blockSignals(true);

@@ -101,5 +101,19 @@ TEST_F(BaselineTest, TheBaselineHasTheFieldsThatItsPlansWereFoundFor) {
   ASSERT_TRUE(searches_anew(1024));
 }
 
+// The lines below the table and the plot stay in view on a small screen.
+TEST_F(BaselineTest, LeavesTheOtherLinesInView) {
+  window_.resize(1280, 696);
+  show_plans();
+  trigger("plan.pin");
+  window_.selection().choose(std::size_t{1});
+  QCoreApplication::processEvents();
+  for (const char* name : {"baseline", "summary"}) {
+    const auto& line = find<QWidget>(name);
+    ASSERT_TRUE(line.isVisible()) << name;
+    EXPECT_EQ(line.visibleRegion().boundingRect().height(), line.height()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace shardwright::gui

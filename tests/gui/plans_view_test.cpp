@@ -7,6 +7,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QSettings>
+#include <QStyleOptionHeader>
 #include <QTableView>
 #include <algorithm>
 #include <functional>
@@ -414,6 +415,26 @@ TEST_F(PlansViewTest, AFilterThatNoPlanPassesIsReported) {
   filter.clear();
   EXPECT_TRUE(table.isVisible());
   EXPECT_TRUE(scatter.isVisible());
+}
+
+TEST_F(PlansViewTest, TheTitleOfASortedColumnHasRoomBesideItsArrow) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  const QHeaderView& header = *table.horizontalHeader();
+  for (const char* id : {"memory", "mfu", "rate"}) {
+    const int column = figure_index(to_qstring(id));
+    QTest::mouseClick(header.viewport(), Qt::LeftButton, {},
+                      {header.sectionViewportPosition(column) + 5, 5});
+    ASSERT_EQ(header.sortIndicatorSection(), column);
+    QStyleOptionHeader option;
+    option.initFrom(&header);
+    option.orientation = Qt::Horizontal;
+    option.sortIndicator = QStyleOptionHeader::SortDown;
+    option.rect = QRect(0, 0, header.sectionSize(column), header.height());
+    const QRect room = table.style()->subElementRect(QStyle::SE_HeaderLabel, &option, &header);
+    const QString title = table.model()->headerData(column, Qt::Horizontal).toString();
+    EXPECT_GE(room.width(), header.fontMetrics().size(0, title).width()) << id;
+  }
 }
 
 }  // namespace

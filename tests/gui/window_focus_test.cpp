@@ -10,6 +10,7 @@
 #include <set>
 
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/window/shortcut_overlay.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -117,6 +118,13 @@ TEST_F(WindowFocusTest, WhatIsCopiedIsOfAViewInFront) {
   QCoreApplication::processEvents();
   trigger("edit.copy_data");
   EXPECT_FALSE(said().contains(u"Run has no data"_s));
+}
+
+// Keys of commands are no text of the first field.
+TEST_F(WindowFocusTest, AFreshWindowTakesTheKeysOfItsCommands) {
+  QTest::keyClick(QApplication::focusWidget(), '?');
+  EXPECT_TRUE(find<ShortcutOverlay>("shortcuts").isVisible());
+  EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
 }  // namespace

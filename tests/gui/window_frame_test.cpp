@@ -312,14 +312,17 @@ TEST_F(WindowFrameTest, TheTextCursorRestsUntilTheNextKey) {
   EXPECT_EQ(QApplication::cursorFlashTime(), flash_time);
 }
 
-// However many and long the messages are, the views stay where they are until the strip is
-// unfolded.
+// However many and long the messages are, the views stay where they are, and so does the row in
+// which messages stand.
 TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
   auto& bar = find<MessageBar>("message_bar");
+  QCoreApplication::processEvents();
+  const QRect plans = dock("plans").geometry();
   bar.say(u"0"_s, Tone::Notice, u"Short."_s);
   QCoreApplication::processEvents();
+  EXPECT_EQ(dock("plans").geometry(), plans);
+  EXPECT_FALSE(bar.geometry().intersects(dock("why").geometry()));
   const int height = bar.height();
-  const QRect plans = dock("plans").geometry();
   for (int i = 0; i < 5; ++i) {
     bar.say(QString::number(i), Tone::Problem,
             u"A long text, which goes on and on. "_s.repeated(9));
@@ -331,7 +334,11 @@ TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
   ASSERT_TRUE(wait_for([&] { return unfold.isVisible(); }));
   QTest::mouseClick(&unfold, Qt::LeftButton);
   EXPECT_GT(bar.height(), 2 * height);
+  EXPECT_TRUE(window_.rect().contains(bar.geometry()));
+  EXPECT_EQ(dock("plans").geometry(), plans);
   trigger("view.close_messages");
+  EXPECT_FALSE(bar.isVisible());
+  EXPECT_EQ(dock("plans").geometry(), plans);
   bar.say(u"0"_s, Tone::Notice, u"Short."_s);
   EXPECT_EQ(bar.height(), height);
 }

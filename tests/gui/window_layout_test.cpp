@@ -1,4 +1,6 @@
+#include <QApplication>
 #include <QDockWidget>
+#include <QFontInfo>
 #include <QLabel>
 #include <QScreen>
 #include <QScrollArea>
@@ -9,6 +11,8 @@
 #include <QTableView>
 
 #include "gui/models/chosen_request.hpp"
+#include "gui/painting/navigable_view.hpp"
+#include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/step_charts.hpp"
 #include "tests/gui/painted_view_test.hpp"
@@ -86,6 +90,42 @@ TEST(FirstWindow, FitsItsScreen) {
       }
     }
   }
+}
+
+// A window that is low for its letters shows one view at a time, so that neither legends nor fields
+// take the room of a picture.
+TEST(FirstWindow, LeavesRoomForPicturesBesideLargeLetters) {
+  const QFont usual = QApplication::font();
+  QFont larger = usual;
+  larger.setPointSizeF(1.5 * QFontInfo(usual).pointSizeF());
+  QApplication::setFont(larger);
+  {
+    MainWindow window;
+    window.resize(1280, 696);
+    window.show();
+    window.selection().show(small_set());
+    for (const QDockWidget* dock : window.docks()) {
+      if (dock->objectName() == u"scenario"_s || dock->objectName() == u"run"_s) continue;
+      window.raise_view(dock->objectName());
+      QCoreApplication::processEvents();  // The view begins to compute what it shows.
+      ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
+      QCoreApplication::processEvents();
+      // A plan of one stage has no schedule.
+      if (qobject_cast<View*>(dock->widget())->report().empty()) continue;
+      int most = 0;
+      const auto look_at = [&](const QWidget* picture) {
+        most = std::max(most, picture->visibleRegion().boundingRect().height());
+      };
+      for (const Chart* chart : dock->findChildren<Chart*>()) look_at(chart);
+      for (const NavigableArea* area : dock->findChildren<NavigableArea*>()) {
+        look_at(area->viewport());
+        EXPECT_EQ(area->isVisible() ? area->hidden_height() : 0, 0)
+            << qPrintable(dock->objectName());
+      }
+      EXPECT_GT(most, 10 * window.fontMetrics().height()) << qPrintable(dock->objectName());
+    }
+  }
+  QApplication::setFont(usual);
 }
 
 TEST_F(WindowLayoutTest, ResettingItGivesTheDocksTheirFirstSizes) {

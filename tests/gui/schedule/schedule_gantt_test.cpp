@@ -66,7 +66,7 @@ TEST(ScheduleGantt, ItsSummaryCountsInTheSingularToo) {
   shape.stages = shape.microbatches = 1;
   const auto summary_of = [](const ScheduleShape& of) {
     const ScheduleKind kind = ScheduleKind::OneFOneB;
-    return schedule_summary(ScheduleGantt(kind, of)).toStdString();
+    return schedule_summary(ScheduleGantt(kind, of)).join(u" · "_s).toStdString();
   };
   EXPECT_THAT(summary_of(shape), ::testing::HasSubstr("1 stage · 1 microbatch · "));
   shape.stages = 2;
@@ -143,7 +143,7 @@ TEST(StageSlots, TheStepAndItsBubbleAreThoseOfTheSimulation) {
   EXPECT_NEAR(gantt.makespan(), result.step.value(), 1e-12);
   EXPECT_NEAR(gantt.bubble(), result.time().bubble / result.step, 1e-12);
   // The bubbles of other stages may be several times as long.
-  const std::string summary = schedule_summary(gantt).toStdString();
+  const std::string summary = schedule_summary(gantt).join(u" · "_s).toStdString();
   EXPECT_THAT(summary, ::testing::EndsWith(" % in stage " + std::to_string(result.bottleneck) +
                                            ", the busiest"));
   Timeline first_stage = *small_step().timeline;

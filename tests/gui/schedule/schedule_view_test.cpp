@@ -220,5 +220,20 @@ TEST_F(ScheduleViewTest, PaintsInLightAndDarkAndAsVectors) {
   EXPECT_TRUE(svg_of(view_).contains("1f1b · 4 stages"));
 }
 
+TEST_F(ScheduleViewTest, ALowViewHasRowsAndAWholeTitle) {
+  view_.set_gantt(ScheduleGantt(ScheduleKind::Interleaved, {4, 10, 64}));
+  const auto places = [&](const QSizeF& size) {
+    return ScheduleGeometry(size, canvas().gantt(), canvas().scene().legend);
+  };
+  const ScheduleGeometry wide = places({900, 400}), low = places({500, 130});
+  EXPECT_EQ(wide.summary_lines.size(), 1);
+  EXPECT_FALSE(wide.legend.isEmpty());
+  EXPECT_EQ(low.summary_lines.size(), 2);
+  EXPECT_TRUE(low.legend.isEmpty());
+  EXPECT_TRUE(low.overview.isEmpty());
+  EXPECT_GE(low.plot.height(), low.rows_height);
+  EXPECT_LE(low.plot.bottom(), 130.0);
+}
+
 }  // namespace
 }  // namespace shardwright::gui

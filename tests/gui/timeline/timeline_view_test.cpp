@@ -5,6 +5,8 @@
 
 #include <QFile>
 #include <QLabel>
+#include <QLineEdit>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QToolButton>
@@ -357,6 +359,23 @@ TEST(SpanText, TipComparesPredictionAndMeasurement) {
       tracks_of({small_step().timeline, measured(*small_step().timeline, 1.25)});
   EXPECT_THAT(span_tool_tip(tracks, {0, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
   EXPECT_THAT(span_tool_tip(tracks, {1, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
+}
+
+TEST_F(TimelineViewTest, WhatAFilterLeavesIsInView) {
+  shown(view_, {1000, 260});
+  canvas().verticalScrollBar()->setValue(canvas().verticalScrollBar()->maximum());
+  ASSERT_GT(canvas().verticalScrollBar()->value(), 0);
+  QTest::keyClicks(view_.findChild<QLineEdit*>(), u"phase=forward"_s);
+  EXPECT_EQ(canvas().scene().rows.from, 0.0);
+}
+
+// A view that is low for its letters shows rows rather than their legend.
+TEST_F(TimelineViewTest, TheLegendGivesWayToTheRows) {
+  shown(view_, {1000, 600});
+  EXPECT_FALSE(geometry().legend.isEmpty());
+  shown(view_, {500, 190});
+  EXPECT_TRUE(geometry().legend.isEmpty());
+  EXPECT_GT(geometry().plot.height(), 66.0);
 }
 
 }  // namespace
