@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_rules.hpp"
 #include "core/spec/pools.hpp"
 #include "core/spec/rank_nesting.hpp"
@@ -120,7 +121,7 @@ std::optional<Problem> problem_of_parts(const Plan& plan) {
     return Problem{"/replica_pools", "stage_pools beside it", "one or the other"};
   if (first_replica(plan, plan.replica_pools.size()) != plan.dp)
     return Problem{"/replica_pools",
-                   fmt::format("{} replicas", first_replica(plan, plan.replica_pools.size())),
+                   format_plural(first_replica(plan, plan.replica_pools.size()), "replica"),
                    fmt::format("{}, as dp says", plan.dp)};
   const bool inside = plan.rank_order.empty() || plan.rank_order.back() != Axis::Data;
   if (plan.pp > 1 && inside)

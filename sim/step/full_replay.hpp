@@ -14,8 +14,8 @@
 // are events, and are handled in the order of time. One core replays tens of millions of ops a
 // second; memory is 8 bytes for each op of each rank that another stream waits for.
 //
-// Known simplifications: a collective ends for all its members at the same time, a ring shift too;
-// the host is as fast on slow ranks; what kernels and collectives beside each other cost
+// Known simplifications: a collective ends for all its members on one pool at the same time, a ring
+// shift too; the host is as fast on slow ranks; what kernels and collectives beside each other cost
 // (shared_device.hpp) is that of a step of ranks that are all alike.
 #pragma once
 

@@ -286,6 +286,7 @@ class RankReplay::Engine {
     const auto members = table.members_of(group);
     if (++gathering.arrived < members.size()) return;
     const double start = gathering.start;
+    gathering.interference = op.interference;
     const auto known = transfers_.of(op.transfer, group, members);
     const double duration = known.duration + op.interference;
     if (known.route) {
@@ -297,7 +298,8 @@ class RankReplay::Engine {
 
   void finish_collective(std::uint32_t rendezvous, std::uint32_t group, double duration) {
     Gatherings& row = gatherings_[rendezvous];
-    const double start = std::exchange(row.open[group], {}).start;
+    const RankGathering done = std::exchange(row.open[group], {});
+    const double start = done.start;
     for (const std::int32_t member : tables_[row.table].members_of(group)) {
       const auto r = static_cast<std::uint32_t>(member);
       RankState& rank = ranks_[r];
@@ -305,10 +307,12 @@ class RankReplay::Engine {
       LaneState& state = lanes_[rank.first_lane + lane];
       const LaneOp& op = lanes_of(rank.stage).lanes[lane].ops[state.cursor - 1];
       state.in_collective = false;
-      state.free = start + duration;
+      // Kernels beside it delay it on one pool more than on another.
+      const double own = duration + (op.interference - done.interference);
+      state.free = start + own;
       rank.runnable |= LaneMask{1} << lane;
-      if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, duration);
-      finish_op(rank, op, state.free, duration);
+      if (RankWatch* watch = watch_of(rank)) watch->communicate(op, start, own);
+      finish_op(rank, op, state.free, own);
       enqueue(r);
     }
   }

@@ -38,6 +38,8 @@ struct RankState {
 struct RankGathering {
   double start = 0.0;
   std::uint32_t arrived = 0;
+  // What kernels beside it cost the member that came last.
+  double interference = 0.0;
 };
 
 // A hold of a rank's host.
