@@ -180,8 +180,8 @@ class Remedies {
     }
   }
 
-  // Returns the numbers of accelerators below and above the one asked for that fill nodes or, within
-  // a node, halve it. Both are that number itself if it does.
+  // Returns the numbers of accelerators below and above the one asked for that fill nodes or,
+  // within a node, halve it. Both are that number itself if it does.
   std::pair<std::int64_t, std::int64_t> full_sizes() const {
     const std::int64_t node = request_.cluster.node.accelerators, asked = request_.gpus;
     if (asked > node) return {asked / node * node, (asked + node - 1) / node * node};

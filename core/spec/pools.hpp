@@ -1,5 +1,5 @@
-// The pools of a mixed cluster, and what a plan places on them: the stages of all replicas, or whole
-// replicas (docs/models/pools.md).
+// The pools of a mixed cluster, and what a plan places on them: the stages of all replicas, or
+// whole replicas (docs/models/pools.md).
 //
 // A cluster's first pool is what its document describes; it bears the cluster's name.
 //

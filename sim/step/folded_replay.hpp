@@ -2,7 +2,7 @@
 //
 // The ranks of a stage run the same ops on data of the same size, so one stands for all; what
 // crosses stages (pipeline messages, a tied embedding, the gradient norm) joins the
-// representatives. An op starts when
+// representatives, and so do collectives of replicas on several pools. An op starts when
 //   - the host has issued it: the host issues one op after another and waits for the device only at
 //     a receive that holds it,
 //   - the op before it on its stream has finished, and

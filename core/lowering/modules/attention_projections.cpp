@@ -153,8 +153,8 @@ TensorRef gather_rotary_key(const BlockWriter& w, TensorRef kv_down) {
 }
 
 // The gradient of the rotary part of the key is the sum over the heads of all tensor-parallel
-// ranks. The op written last computes this rank's part of it: for a rank alone in the keys' gradient
-// itself.
+// ranks. The op written last computes this rank's part of it: for a rank alone, in the gradient of
+// the keys itself.
 TensorRef reduce_rotary_key_gradient(const BlockWriter& w, TensorRef qkv_gradient) {
   if (w.plan.tp == 1) return qkv_gradient;
   const std::int64_t width = w.model.attention.qk_rope_head_dim;

