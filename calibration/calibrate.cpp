@@ -152,10 +152,12 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   for (const MeasuredRun& run : data.runs) {
     const Plan& plan = run.scenario.plan;
     if (names_pools(plan)) {
-      problems.add(fmt::format("run {}, /plan/{}", run.name,
-                               plan.stage_pools.empty() ? "replica_pools" : "stage_pools"),
-                   fmt::format("ranks on pools: {}", fmt::join(pools_of(plan), ", ")),
-                   "a run on the hosts of one pool, which its profile is refitted to");
+      const bool stages = !plan.stage_pools.empty();
+      problems.add(
+          fmt::format("run {}, /plan/{}", run.name, stages ? "stage_pools" : "replica_pools"),
+          fmt::format("{} on pools: {}", stages ? "stages" : "replicas",
+                      fmt::join(pools_of(plan), ", ")),
+          "a run on the hosts of one pool, which its profile is refitted to");
       continue;
     }
     for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {

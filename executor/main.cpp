@@ -232,9 +232,11 @@ void check_elastic(const RunOptions& options, const Plan& plan) {
                  "for --elastic: all-reduce or local-steps");
   }
   if (names_pools(plan)) {
-    problems.add(plan.stage_pools.empty() ? "/plan/replica_pools" : "/plan/stage_pools",
+    const bool stages = !plan.stage_pools.empty();
+    problems.add(stages ? "/plan/stage_pools" : "/plan/replica_pools",
                  fmt::format("{}", fmt::join(pools_of(plan), ", ")),
-                 "for --elastic: all ranks on one pool, and no such key");
+                 fmt::format("for --elastic: {} on one pool, and no such key",
+                             stages ? "stages" : "replicas"));
   }
   problems.throw_if_any();
 }

@@ -38,9 +38,9 @@ validation::Confidence confidence_of(const sim::StepResult& result, const Scenar
 // "Peak of 58 GB in stage 0, while mlp.down runs (forward). It fits with a probability of 99 %."
 QString peak_text(const sim::StepResult& result, const Scenario& scenario,
                   const std::optional<planner::PeakMoment>& moment) {
-  QString text = WhyView::tr("Peak of %1 in stage %2")
-                     .arg(bytes_text(result.memory().peak))
-                     .arg(result.fullest);
+  QString text = WhyView::tr("Peak of %1 in %2")
+                     .arg(bytes_text(result.memory().peak),
+                          to_qstring(stage_name(scenario.plan, result.fullest)));
   if (moment) text += u", "_s + peak_moment_text(*moment);
   text += u'.';
   const auto probability = confidence_of(result, scenario).fit_probability;

@@ -297,13 +297,14 @@ RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
   RC_ASSERT(closed.memory == estimate_step(on_one_pool(scenario)).memory);
 }
 
-// One program for each pool says the same as all ranks by themselves, but that a collective behind
-// another one starts on each pool when that one has ended there.
+// One program for each pool says nearly the same as all ranks by themselves: there a collective
+// starts on all pools when the one before it has ended on all, here on each when it has ended
+// there. They end apart by what the kernels beside them cost.
 RC_GTEST_PROP(PoolsOfReplicas, AllRanksAgreeWithOneOfEachStage, ()) {
   const Scenario scenario = any_replicas_on_unlike_pools();
   const StepResult event = simulate_at(scenario, Fidelity::Event).result;
   const Seconds full = simulate_at(scenario, Fidelity::Full).result.step;
-  RC_ASSERT(std::abs(full / event.step - 1.0) < 1e-3);
+  RC_ASSERT(std::abs(full / event.step - 1.0) < 0.02);
   RC_ASSERT(simulate_step(scenario).step == event.step);
 }
 
