@@ -99,8 +99,13 @@ std::optional<ReplicaPlacement> full_placement(const std::vector<SizedPool>& poo
   return placement;
 }
 
+// The microbatches of a replica that are tried.
+struct ShareRange {
+  std::int64_t least = 1, most = kMaxBatch;
+};
+
 // Calls `visit` with `parts`, of which those from `next` on still need their microbatches.
-void share(Parts& parts, std::size_t next, std::int64_t left,
+void share(Parts& parts, std::size_t next, std::int64_t left, const std::vector<ShareRange>& ranges,
            const std::function<void(const Parts&)>& visit) {
   PoolReplicas& part = parts[next];
   if (next + 1 == parts.size()) {
@@ -108,8 +113,36 @@ void share(Parts& parts, std::size_t next, std::int64_t left,
     part.microbatches = left / part.replicas;
     return visit(parts);
   }
-  for (part.microbatches = 1; part.microbatches * part.replicas < left; ++part.microbatches)
-    share(parts, next + 1, left - part.microbatches * part.replicas, visit);
+  const std::int64_t most = std::min(ranges[next].most, (left - 1) / part.replicas);
+  for (part.microbatches = ranges[next].least; part.microbatches <= most; ++part.microbatches)
+    share(parts, next + 1, left - part.microbatches * part.replicas, ranges, visit);
+}
+
+// Ranges around the shares by which all pools would end at the same time, given the seconds of a
+// microbatch on each. They are as wide as the microbatches that a replica more or less of another
+// pool makes up for.
+std::vector<ShareRange> ranges_near(const Parts& parts, std::int64_t microbatches,
+                                    const std::vector<double>& times) {
+  double rate = 0.0;
+  std::int64_t width = 2;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    rate += static_cast<double>(parts[part].replicas) / times[part];
+    width = std::max(width, parts[part].replicas + 2);
+  }
+  std::vector<ShareRange> ranges;
+  for (const double time : times) {
+    const std::int64_t ideal = std::llround(static_cast<double>(microbatches) / (rate * time));
+    ranges.push_back({std::max<std::int64_t>(1, ideal - width), ideal + width});
+  }
+  return ranges;
+}
+
+// At most so many ways to share the batch, before those that do not add up to it are left out.
+double most_shares(const Parts& parts, std::int64_t microbatches) {
+  double shares = 1.0;
+  for (std::size_t part = 0; part + 1 < parts.size(); ++part)
+    shares *= static_cast<double>(microbatches) / static_cast<double>(parts[part].replicas);
+  return shares;
 }
 
 // The plans of one cut on one placement.
@@ -268,15 +301,21 @@ class ReplicaCutEvaluation {
   std::vector<Parts> shares_of(const Plan& plan) const {
     std::vector<std::pair<double, Parts>> shares;
     const std::vector<double> times = costs_.microbatch_times(plan);
-    for_each_share(space_.placement.parts, plan.global_batch / plan.micro_batch,
-                   [&](const Parts& parts) {
-                     double slowest = 0.0;
-                     for (std::size_t part = 0; part < parts.size(); ++part) {
-                       const std::int64_t slots = parts[part].microbatches + plan.pp - 1;
-                       slowest = std::max(slowest, times[part] * static_cast<double>(slots));
-                     }
-                     shares.emplace_back(slowest, parts);
-                   });
+    const std::int64_t microbatches = plan.global_batch / plan.micro_batch;
+    const auto add = [&](const Parts& parts) {
+      double slowest = 0.0;
+      for (std::size_t part = 0; part < parts.size(); ++part) {
+        const std::int64_t slots = parts[part].microbatches + plan.pp - 1;
+        slowest = std::max(slowest, times[part] * static_cast<double>(slots));
+      }
+      shares.emplace_back(slowest, parts);
+    };
+    if (all_) {
+      for_each_share(space_.placement.parts, microbatches, add);
+    } else {
+      Parts parts = space_.placement.parts;
+      share(parts, 0, microbatches, ranges_near(parts, microbatches, times), add);
+    }
     if (!all_ && shares.size() > kSharesTried) {
       std::ranges::stable_sort(shares, {}, [](const auto& each) { return each.first; });
       shares.resize(kSharesTried);
@@ -323,10 +362,13 @@ std::int64_t count_plans(const PlanRequest& request, const std::vector<ReplicaSp
   for (const ReplicaSpace& space : spaces) {
     for (const Plan& cut : space.cuts) {
       std::int64_t shares = 0;
+      const std::int64_t microbatches = request.global_batch / cut.micro_batch;
+      // Counting is work, too.
+      if (plans > most ||
+          most_shares(space.placement.parts, microbatches) > 10.0 * static_cast<double>(most))
+        return most + 1;
       if (request.global_batch % cut.micro_batch == 0)
-        for_each_share(space.placement.parts, request.global_batch / cut.micro_batch,
-                       [&](const Parts&) { ++shares; });
-      if (plans > most) return plans;
+        for_each_share(space.placement.parts, microbatches, [&](const Parts&) { ++shares; });
       for_each_shape(request, space, cut, [&](const Plan&) { plans += shares; });
     }
   }
@@ -376,7 +418,7 @@ std::vector<ReplicaPlacement> replica_placements(const ClusterSpec& cluster, std
 void for_each_share(const Parts& parts, std::int64_t microbatches,
                     const std::function<void(const Parts&)>& visit) {
   Parts shared = parts;
-  share(shared, 0, microbatches, visit);
+  share(shared, 0, microbatches, std::vector<ShareRange>(parts.size()), visit);
 }
 
 ReplicaSearch search_replicas(const PlanRequest& request, const PoolLayerCosts& known,
