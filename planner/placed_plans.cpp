@@ -52,6 +52,19 @@ std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
   return times;
 }
 
+double score_of_closed_forms(const PlanRequest& request, const Plan& plan, const StepForms& forms,
+                             const std::function<std::vector<Seconds>()>& computing) {
+  sim::StepResult result;
+  result.step = forms.analytic;
+  result.stages.resize(1);
+  result.stages[0].memory.peak = forms.peak;
+  const bool by_expense =
+      request.objective == Objective::Cost || request.objective == Objective::TokensPerJoule;
+  const StepExpense expense =
+      by_expense ? step_expense(request.cluster, plan, forms.analytic, computing()) : StepExpense();
+  return score(request.objective, plan, result, expense);
+}
+
 PlacedPools placed_pools(const PlanRequest& request, const Placement& placement) {
   Scenario scenario{{}, request.cluster, {}, {}};
   scenario.plan.pp = placement.stages();
@@ -129,24 +142,18 @@ PlacedLook PlacedCut::look_at(const Plan& plan) {
 }
 
 double PlacedCut::score_of(const Plan& plan, const sim::StageCosts& costs, Seconds analytic) const {
-  sim::StepResult result;
-  result.step = analytic;
-  result.stages.resize(1);
+  Bytes fullest;
   auto room = infinite<Bytes>();
   for (std::size_t pool = 0; pool < placed_.pools.size(); ++pool) {
     const Bytes peak = pools_.empty() ? costs.memory.peak : costs.memory.pools[pool].peak;
     const Bytes left = placed_.pools[pool].accelerator.memory - peak;
     if (left < room) {
       room = left;
-      result.stages[0].memory.peak = peak;
+      fullest = peak;
     }
   }
-  const bool by_expense =
-      request_.objective == Objective::Cost || request_.objective == Objective::TokensPerJoule;
-  const StepExpense expense =
-      by_expense ? step_expense(request_.cluster, plan, analytic, computing_of_stages(costs))
-                 : StepExpense();
-  return score(request_.objective, plan, result, expense);
+  return score_of_closed_forms(request_, plan, {analytic, fullest},
+                               [&] { return computing_of_stages(costs); });
 }
 
 std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {

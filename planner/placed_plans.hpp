@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,17 @@ double layer_time(const sim::LayerCosts& layers, const Plan& plan);
 
 // The compute of each stage in a step, on average over its accelerators.
 std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs);
+
+// The step by the analytic level, and the peak on the pool that is filled most.
+struct StepForms {
+  Seconds analytic;
+  Bytes peak;
+};
+
+// The value of the request's objective. `computing` returns the compute of each stage, and is
+// called where the objective needs it.
+double score_of_closed_forms(const PlanRequest& request, const Plan& plan, const StepForms& forms,
+                             const std::function<std::vector<Seconds>()>& computing);
 
 // The plans of one cut on one placement. Everything referred to outlives it.
 class PlacedCut {

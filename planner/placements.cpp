@@ -12,19 +12,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-struct Pool {
-  std::string name;
-  std::int64_t accelerators = 0;
-  std::int64_t domain = 1;
-};
-
-std::vector<Pool> pools_within(const ClusterSpec& cluster, std::int64_t most) {
-  std::vector<Pool> pools;
-  for (const std::string& name : names_of_pools(cluster))
-    pools.push_back({name, pool_size(cluster, name, most),
-                     ranks_per_domain(pool_cluster(cluster, name)->node)});
-  return pools;
-}
+using Pool = SizedPool;
 
 // Calls `visit` for each order of two or more of the pools.
 void for_each_order(const std::vector<Pool>& pools, std::vector<Pool>& order,
@@ -124,6 +112,14 @@ bool is_end(std::size_t chunk, const Numbers& layers) {
 
 std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std::int64_t most) {
   return std::min(most, pool_cluster(cluster, pool)->most_accelerators().value_or(most));
+}
+
+std::vector<SizedPool> pools_within(const ClusterSpec& cluster, std::int64_t most) {
+  std::vector<SizedPool> pools;
+  for (const std::string& name : names_of_pools(cluster))
+    pools.push_back({name, pool_size(cluster, name, most),
+                     ranks_per_domain(pool_cluster(cluster, name)->node)});
+  return pools;
 }
 
 std::int64_t size_of_pools(const ClusterSpec& cluster, std::int64_t most) {

@@ -32,6 +32,16 @@ struct PlacementLimits {
 // The number of the pool's accelerators, at most `most`.
 std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std::int64_t most);
 
+// A pool, the number of its accelerators, and that of the ranks of a scale-up domain.
+struct SizedPool {
+  std::string name;
+  std::int64_t accelerators = 0;
+  std::int64_t domain = 1;
+};
+
+// All pools of the cluster; each counts as `most` accelerators at the most.
+std::vector<SizedPool> pools_within(const ClusterSpec& cluster, std::int64_t most);
+
 // The accelerators of all pools, of which each counts as `most` at the most.
 std::int64_t size_of_pools(const ClusterSpec& cluster, std::int64_t most);
 

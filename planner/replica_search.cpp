@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <mutex>
-#include <numeric>
+#include <iterator>
 #include <utility>
 
 #include "core/spec/pools.hpp"
@@ -28,19 +27,10 @@ constexpr std::size_t kSharesTried = 4;
 // The plans of each cut on a placement that are kept.
 constexpr std::size_t kKeptOfCut = 16;
 
-struct SizedPool {
-  std::string name;
-  std::int64_t accelerators = 0;
-  std::int64_t domain = 1;
-};
-
 // Calls `visit` for each choice of two or more of the pools, in their order.
 void for_each_choice(const ClusterSpec& cluster, std::int64_t gpus,
                      const std::function<void(const std::vector<SizedPool>&)>& visit) {
-  std::vector<SizedPool> all;
-  for (const std::string& name : names_of_pools(cluster))
-    all.push_back({name, pool_size(cluster, name, gpus),
-                   ranks_per_domain(pool_cluster(cluster, name)->node)});
+  const std::vector<SizedPool> all = pools_within(cluster, gpus);
   for (std::uint64_t choice = 0; choice < std::uint64_t{1} << all.size(); ++choice) {
     std::vector<SizedPool> chosen;
     for (std::size_t pool = 0; pool < all.size(); ++pool)
@@ -49,27 +39,19 @@ void for_each_choice(const ClusterSpec& cluster, std::int64_t gpus,
   }
 }
 
-// Appends every number of replicas of each pool.
-void append_all(const std::vector<SizedPool>& pools, std::int64_t left, Parts& parts,
-                ReplicaPlacement& placement, std::vector<ReplicaPlacement>& placements) {
-  const std::size_t next = parts.size();
-  if (next == pools.size()) {
-    placement.parts = parts;
-    placements.push_back(placement);
-    return;
-  }
-  const std::int64_t ranks = placement.replica_ranks;
-  const std::int64_t before =
-      placement.replica_ranks * std::accumulate(parts.begin(), parts.end(), std::int64_t{0},
-                                                [](std::int64_t sum, const PoolReplicas& part) {
-                                                  return sum + part.replicas;
-                                                });
+// Appends `placement` with every number of replicas of each pool that it does not have yet, on up
+// to so many accelerators.
+void append_all(const std::vector<SizedPool>& pools, std::int64_t gpus, ReplicaPlacement& placement,
+                std::vector<ReplicaPlacement>& placements) {
+  const std::size_t next = placement.parts.size();
+  if (next == pools.size()) return placements.push_back(placement);
+  const std::int64_t ranks = placement.replica_ranks, before = placement.replicas() * ranks;
   if (before % pools[next].domain != 0) return;
-  const std::int64_t most = std::min(pools[next].accelerators, left) / ranks;
+  const std::int64_t most = std::min(pools[next].accelerators, gpus - before) / ranks;
   for (std::int64_t replicas = 1; replicas <= most; ++replicas) {
-    parts.push_back({pools[next].name, replicas, 1});
-    append_all(pools, left - replicas * ranks, parts, placement, placements);
-    parts.pop_back();
+    placement.parts.push_back({pools[next].name, replicas, 1});
+    append_all(pools, gpus, placement, placements);
+    placement.parts.pop_back();
   }
 }
 
@@ -181,34 +163,32 @@ class ReplicaCut {
   // `plan` obeys the rules.
   PlacedLook look_at(const Plan& plan) {
     PlacedLook look;
-    sim::StepResult tightest;
-    tightest.stages.resize(1);
-    std::vector<Seconds> computing;
+    StepForms forms;
+    std::vector<Plan> parts;
     for (std::size_t part = 0; part < pools_.size(); ++part) {
-      const Plan own = plan_of_part(plan, part);
-      const Bytes peak = costs_[part].memory(own);
+      parts.push_back(plan_of_part(plan, part));
+      const Bytes peak = costs_[part].memory(parts.back());
       const double filled = peak / available_[part];
-      if (filled > look.filled) tightest.stages[0].memory.peak = peak;
+      if (filled > look.filled) forms.peak = peak;
       look.filled = std::max(look.filled, filled);
     }
     look.fits = look.filled <= 1.0;
-    for (std::size_t part = 0; look.fits && part < pools_.size(); ++part) {
-      const Plan own = plan_of_part(plan, part);
-      costs_[part].memory(own);
-      const sim::StageCosts& costs = costs_[part].costs();
-      const Seconds bound = sim::bound_step(costs, own);
+    if (!look.fits) return look;
+    std::vector<const sim::StageCosts*> costs;
+    for (std::size_t part = 0; part < pools_.size(); ++part) {
+      costs.push_back(&costs_[part].costs());
+      const Seconds bound = sim::bound_step(*costs.back(), parts[part]);
       look.bound = std::max(look.bound, bound);
-      look.analytic = std::max(look.analytic, sim::analytic_step(costs, own, bound));
-      const std::vector<Seconds> of_part = computing_of_stages(costs);
-      computing.insert(computing.end(), of_part.begin(), of_part.end());
+      look.analytic =
+          std::max(look.analytic, sim::analytic_step(*costs.back(), parts[part], bound));
     }
-    tightest.step = look.analytic;
-    const bool by_expense =
-        request_.objective == Objective::Cost || request_.objective == Objective::TokensPerJoule;
-    const StepExpense expense = by_expense && look.fits
-                                    ? step_expense(request_.cluster, plan, look.analytic, computing)
-                                    : StepExpense();
-    if (look.fits) look.score = score(request_.objective, plan, tightest, expense);
+    forms.analytic = look.analytic;
+    look.score = score_of_closed_forms(request_, plan, forms, [&] {
+      std::vector<Seconds> computing;
+      for (const sim::StageCosts* of_part : costs)
+        std::ranges::copy(computing_of_stages(*of_part), std::back_inserter(computing));
+      return computing;
+    });
     return look;
   }
 
@@ -398,13 +378,15 @@ std::vector<ReplicaPlacement> replica_placements(const ClusterSpec& cluster, std
     std::int64_t smallest = gpus;
     for (const SizedPool& pool : pools) smallest = std::min(smallest, pool.accelerators);
     for (std::int64_t ranks = 1; ranks <= smallest; ++ranks) {
-      ReplicaPlacement placement{{}, ranks};
-      Parts parts;
-      if (all) append_all(pools, gpus, parts, placement, placements);
+      if (all) {
+        ReplicaPlacement placement{{}, ranks};
+        append_all(pools, gpus, placement, placements);
+        continue;
+      }
       const bool divides = std::ranges::any_of(
           pools, [&](const SizedPool& pool) { return pool.accelerators % ranks == 0; });
       for (const bool from_last : {false, true}) {
-        if (all || !divides) continue;
+        if (!divides) continue;
         const auto full = full_placement(pools, ranks, gpus, from_last);
         const bool known = full && !placements.empty() && placements.back().parts == full->parts &&
                            placements.back().replica_ranks == ranks;

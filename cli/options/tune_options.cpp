@@ -194,7 +194,7 @@ void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& p
     problems.add("--ranks", options.ranks,
                  fmt::format("at most the {} GPUs that {} has or can join{}", format_count(*most),
                              setup.scenario.cluster.name,
-                             !names_pools(setup.scenario.plan) ? "" : " for whole trials"));
+                             names_pools(setup.scenario.plan) ? " for whole trials" : ""));
   // More ranks than all trials take stay idle.
   setup.workers = static_cast<std::size_t>(
       std::clamp<std::int64_t>(setup.ranks / world, 1, setup.rules.trials));

@@ -1,5 +1,7 @@
 #include "core/lowering/lowering.hpp"
 
+#include <optional>
+
 #include "core/lowering/message_waits.hpp"
 #include "core/lowering/pool_blocks.hpp"
 #include "core/lowering/stage_writer.hpp"
@@ -22,9 +24,10 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   const std::vector<LayerRange> layers = split_layers(model, plan);
   for (std::size_t part = 0; part < replica_parts(plan); ++part) {
     const Plan own = plan_of_part(plan, part);
-    const bool is_own = own.microbatches() == plan.microbatches();
-    const PipelineSchedule of_part = is_own ? schedule : make_schedule(own.schedule, shape_of(own));
-    const LoweringInput input{model, own, stack, blocks, of_part, layers};
+    std::optional<PipelineSchedule> shorter;
+    if (own.microbatches() != plan.microbatches())
+      shorter = make_schedule(own.schedule, shape_of(own));
+    const LoweringInput input{model, own, stack, blocks, shorter ? *shorter : schedule, layers};
     for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
       RankProgram rank = write_stage(input, stage, around);
       rank.stage = static_cast<std::int32_t>(program.stages.size());

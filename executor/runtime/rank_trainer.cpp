@@ -60,7 +60,7 @@ ParameterLayout rank_layout(const Program& program, const ModelSpec& model, std:
 
 namespace {
 
-// Of the replica that runs the most microbatches.
+// The size of a batch on the replica that runs the most microbatches.
 std::size_t batch_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.microbatches() * plan.micro_batch * plan.seq_len / plan.cp) *
          sizeof(std::int32_t);

@@ -14,9 +14,9 @@ namespace shardwright::sim {
 enum class Rendezvous : std::uint8_t {
   None,
   PointToPoint,
-  // Of several stages of a replica.
+  // The op joins several stages of a replica.
   Collective,
-  // Of the same stage of replicas on several pools.
+  // The op joins the same stage of replicas on several pools.
   Replicas,
 };
 

@@ -243,7 +243,7 @@ TEST(PoolRequests, SweepsHoldEachStageAgainstItsOwnPool) {
   for (const SweepPoint& point : run_sweep(pools).points) EXPECT_FALSE(point.fits);
 }
 
-// Of a batch that does not allow it, the sweep says which one would.
+// Where the shares do not divide a batch, the sweep says which batch the plan runs.
 TEST(PoolRequests, ASweepOfBatchesKeepsTheSharesOfReplicas) {
   Plan plan;
   plan.dp = 2;

@@ -310,7 +310,8 @@ TEST(Compression, ConservesTheSum) {
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(back[i] + left[i], values[i]);
 }
 
-// Of all numbers that E4M3 has, each value becomes the nearest one, and each code stays what it is.
+// Each value becomes the nearest number that E4M3 has, and each code is decoded and encoded again
+// as itself.
 TEST(Compression, TakesTheNearestNumberOfE4m3) {
   std::vector<float> numbers;
   for (int code = 0; code < 0x7F; ++code) {
