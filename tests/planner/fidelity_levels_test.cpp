@@ -79,9 +79,7 @@ TEST(FidelityLevels, AnalyticIsNearEventForMostPlansOfAllKinds) {
     std::int64_t near = 0, drawn = 0;
     for (int i = 0; i < kEach; ++i) {
       const PlanRequest request = any_request(random, workload);
-      std::vector<Plan> plans = valid_plans(request);
-      for (int n = 0; n < kPlans && !plans.empty(); ++n) {
-        const Plan plan = pick(random, plans);
+      for (const Plan& plan : draw_valid_plans(random, request, kPlans)) {
         const Levels levels = at_all_levels(request, plan);
         ++drawn;
         near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
@@ -375,7 +373,6 @@ TEST(FidelityLevels, AgreeOnReplicasOnUnlikePools) {
 
 // No search tries offload of activations, but plan files may ask for it.
 TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
-  // The plans of a request that are simulated: to list all of them takes longer.
   constexpr int kPlans = 4;
   std::mt19937 random(20240719);
   int compared = 0, near = 0;
@@ -383,9 +380,7 @@ TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   while (compared < 240 / kSampleShare) {
     const Workload workload = pick<Workload>(random, {Workload::Dense, Workload::Small});
     const PlanRequest request = any_request(random, workload);
-    const std::vector<Plan> plans = valid_plans(request);
-    for (int n = 0; n < kPlans && !plans.empty(); ++n) {
-      Plan plan = pick(random, plans);
+    for (Plan& plan : draw_valid_plans(random, request, kPlans)) {
       plan.offload_activations = true;
       if (first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
         continue;

@@ -1,7 +1,9 @@
 // Small random planning problems, where simulating every plan takes milliseconds.
 #pragma once
 
+#include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +101,38 @@ inline std::vector<Plan> valid_plans(const PlanRequest& request) {
       plans.push_back(plan);
   }
   return plans;
+}
+
+// Draws up to `count` plans that break no rule, each as likely as any other. A large space is walked
+// without a copy of its plans, and rules are asked of a few of them only.
+inline std::vector<Plan> draw_valid_plans(std::mt19937& random, const PlanRequest& request,
+                                          std::size_t count) {
+  constexpr int kRounds = 4;
+  const SpaceRequest space = space_of(request);
+  const std::vector<Plan> cuts = layer_cuts(space);
+  std::size_t size = 0;
+  for (const Plan& cut : cuts) for_each_plan(space, cut, [&](const Plan&) { ++size; });
+  std::vector<Plan> drawn;
+  for (int round = 0; round < kRounds && size > 0 && drawn.size() < count; ++round) {
+    std::multiset<std::size_t> places;
+    while (places.size() < 8 * count)
+      places.insert(std::uniform_int_distribution<std::size_t>(0, size - 1)(random));
+    std::vector<Plan> valid;
+    auto next = places.begin();
+    std::size_t place = 0;
+    const auto visit = [&](const Plan& plan) {
+      for (; next != places.end() && *next == place; ++next) {
+        if (!first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
+          valid.push_back(plan);
+      }
+      ++place;
+    };
+    for (const Plan& cut : cuts) for_each_plan(space, cut, visit);
+    std::shuffle(valid.begin(), valid.end(), random);
+    const auto taken = std::min(valid.size(), count - drawn.size());
+    drawn.insert(drawn.end(), valid.begin(), valid.begin() + static_cast<std::ptrdiff_t>(taken));
+  }
+  return drawn;
 }
 
 }  // namespace shardwright::planner

@@ -50,9 +50,9 @@ inline Scenario random_scenario(std::mt19937& random) {
   for (;;) {
     const PlanRequest request = random_request(random);
     Scenario scenario{request.model, request.cluster, request.stack, {}};
-    const std::vector<Plan> plans = valid_plans(request);
+    const std::vector<Plan> plans = draw_valid_plans(random, request, 1);
     if (plans.empty()) continue;
-    Plan plan = pick(random, plans);
+    Plan plan = plans.front();
     plan.precision = pick<Precision>(random, {Precision::Fp32, Precision::Fp16, Precision::Bf16});
     plan.sequence_parallel = pick<bool>(random, {true, false});
     plan.zero_stage = pick<int>(random, {0, 1, 2, 3});

@@ -142,9 +142,7 @@ TEST_P(ExportOfStack, RefusesNoPlanOfItsSearch) {
     request.precision = pick<Precision>(random, {Precision::Bf16, Precision::Fp32});
     request.limits.rank_orders.push_back(pipeline_inside_data());
     adapt_limits(request);
-    const std::vector<Plan> plans = valid_plans(request);
-    for (int n = 0; n < 200 && !plans.empty(); ++n) {
-      const Plan plan = pick(random, plans);
+    for (const Plan& plan : draw_valid_plans(random, request, 200)) {
       const Scenario scenario{request.model, request.cluster, request.stack, plan};
       const PlanExport result = GetParam().write(scenario);
       ASSERT_TRUE(result.problems.empty())
