@@ -130,6 +130,7 @@ struct Variant {
 
 // The layers that the largest chunk recomputes.
 std::int64_t recomputed_layers(const ModelSpec& model, const Plan& plan) {
+  if (!plan.stage_recompute_layers.empty()) return std::ranges::max(plan.stage_recompute_layers);
   if (plan.recompute_layers > 0) return plan.recompute_layers;
   return plan.even_chunk(model.layers) / plan.recompute_interval;
 }
@@ -139,6 +140,7 @@ void recompute_first_layers(Plan& plan, RecomputePolicy policy, std::int64_t lay
   plan.recompute = policy;
   plan.recompute_layers = layers;
   plan.recompute_interval = plan.recompute_group = 1;
+  plan.stage_recompute_layers.clear();
 }
 
 // Plans that trade memory for time, against the given one.

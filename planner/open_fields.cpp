@@ -76,7 +76,7 @@ SearchLimits wide_limits(const Scenario& scenario) {
   limits.offload_optimizer = {OptimizerOffload::None, OptimizerOffload::Host,
                               OptimizerOffload::Nvme};
   limits.offload_activations = {false, true};
-  limits.partial_recompute = false;
+  limits.partial_recompute = limits.recompute_by_stage = false;
   limits.recompute_layers.resize(static_cast<std::size_t>(scenario.model.layers));
   std::iota(limits.recompute_layers.begin(), limits.recompute_layers.end(), 1);
   return limits;

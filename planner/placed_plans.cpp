@@ -36,7 +36,8 @@ std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busie
 }  // namespace
 
 double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
-  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0;
+  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0 &&
+                         plan.stage_recompute_layers.empty();
   const bool takes_recomputed = layers.kept.empty() || (all_again && !layers.recomputed.empty());
   const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
   double sum = 0.0;
@@ -194,6 +195,24 @@ PlacedLook PlacedCut::make_fit(Plan& plan, const std::vector<StageLoad>& loads) 
     plan = std::move(moved);
   }
   return look;
+}
+
+PlacedLook PlacedCut::recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads) {
+  plan.recompute_layers = 0;
+  plan.stage_recompute_layers.clear();
+  for (const StageLoad& load : loads)
+    plan.stage_recompute_layers.push_back(
+        plan.stage_layers[largest_chunk(load, plan.stage_layers)]);
+  if (!look_at(plan).fits) return look_at(plan);
+  for (std::int64_t& layers : plan.stage_recompute_layers) {
+    std::int64_t too_few = -1, enough = layers;
+    while (enough - too_few > 1) {
+      layers = too_few + (enough - too_few) / 2;
+      (look_at(plan).fits ? enough : too_few) = layers;
+    }
+    layers = enough;
+  }
+  return look_at(plan);
 }
 
 PlacedLook PlacedCut::improve(Plan& plan, const std::vector<StageLoad>& loads) {

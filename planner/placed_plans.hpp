@@ -93,6 +93,10 @@ class PlacedCut {
   // Moves single layers between chunks for as long as that helps.
   PlacedLook improve(Plan& plan, const std::vector<StageLoad>& loads);
 
+  // Lets each stage of a plan with full recomputation recompute as few layers as it has room for.
+  // The memory of a stage does not depend on what others recompute, and no layer less takes longer.
+  PlacedLook recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads);
+
  private:
   double score_of(const Plan& plan, const sim::StageCosts& costs, Seconds analytic) const;
   void look_at_memory(const sim::StageMemory& memory, PlacedLook& look) const;

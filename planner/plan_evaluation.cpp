@@ -173,6 +173,7 @@ Plan layer_cut_of(const ModelSpec& model, const Plan& plan) {
     cut.recompute = RecomputePolicy::Full;
     cut.recompute_layers = 1;
     cut.recompute_interval = 1;
+    cut.stage_recompute_layers.clear();
   }
   return cut;
 }

@@ -26,6 +26,8 @@ constexpr std::size_t kMostPlacements = 400;
 // The number of plans whose splits are improved where not all of them are evaluated: the best of
 // each placement, and the best of all.
 constexpr std::size_t kImprovedOfPlacement = 8, kImproved = 64;
+// How often layers move and stages recompute less in turn.
+constexpr int kRounds = 3;
 // The plans that are simulated: those that are slower than the worst plan listed by at most the
 // error of the analytic level on mixed clusters (docs/models/pools.md), as long as there are not
 // more.
@@ -39,6 +41,8 @@ struct PlacedPlan {
   PlacedLook look;
   std::uint32_t placement = 0, cut = 0, index = 0;
   std::vector<std::int64_t> layers;
+  // Empty unless the stages differ in the layers that they recompute.
+  std::vector<std::int64_t> stage_recompute_layers;
 
   bool better_than(const PlacedPlan& other) const {
     if (look.score != other.look.score) return look.score < other.look.score;
@@ -53,6 +57,18 @@ struct PlacedEvaluation {
   // Of each plan the split with the least score.
   std::vector<PlacedPlan> plans;
 };
+
+// True if nothing is asked of what plans recompute.
+bool may_recompute_by_stage(const PlanRequest& request) {
+  const auto is_free = [](const Constraint& constraint) {
+    return constraint.field != PlanField::Recompute &&
+           constraint.field != PlanField::RecomputeLayers;
+  };
+  return request.limits.recompute_by_stage &&
+         std::ranges::count(request.limits.recompute, RecomputePolicy::None) > 0 &&
+         std::ranges::all_of(request.constraints.fixed, is_free) &&
+         std::ranges::all_of(request.constraints.forbidden, is_free);
+}
 
 // The evaluation of one cut on one placement.
 class PlacedCutEvaluation {
@@ -176,6 +192,7 @@ class PlacedSearch {
     }
     sort();
     if (!counts_.all_splits) improve_best();
+    if (may_recompute_by_stage(request_)) let_stages_recompute_less();
   }
 
   // Best first.
@@ -197,6 +214,8 @@ class PlacedSearch {
       if (index++ == placed.index) found = plan;
     });
     found.stage_layers = placed.layers;
+    found.stage_recompute_layers = placed.stage_recompute_layers;
+    if (!placed.stage_recompute_layers.empty()) found.recompute_layers = 0;
     return found;
   }
 
@@ -241,6 +260,36 @@ class PlacedSearch {
     Plan plan = find(placed);
     placed.look = cut.improve(plan, cut.loads_of(plan));
     placed.layers = plan.stage_layers;
+  }
+
+  void let_stages_recompute_less() {
+    const std::size_t count = std::min(kImproved, evaluation_.plans.size());
+    tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+      if (!request_.stop.stop_requested()) recompute_by_stage(evaluation_.plans[i]);
+    });
+    sort();
+  }
+
+  // Layers may then move to where fewer of them run again.
+  void recompute_by_stage(PlacedPlan& placed) {
+    Plan plan = find(placed);
+    if (plan.recompute != RecomputePolicy::Full || plan.recompute_interval > 1 ||
+        plan.recompute_group > 1)
+      return;
+    const PlacedSpace& space = spaces_[placed.placement];
+    PlacedCut cut(request_, space.placed, space.cuts[placed.cut], known_, profiles_.local());
+    const std::vector<StageLoad> loads = cut.loads_of(plan);
+    for (int round = 0; round < kRounds; ++round) {
+      PlacedLook look = cut.recompute_by_stage(plan, loads);
+      if (rule_broken_by(request_, plan, false) ||
+          first_broken_constraint(request_.constraints, plan))
+        return;
+      look = cut.improve(plan, loads);
+      if (!look.better_than(placed.look)) return;
+      placed.look = look;
+      placed.layers = plan.stage_layers;
+      placed.stage_recompute_layers = plan.stage_recompute_layers;
+    }
   }
 
   const PlanRequest& request_;

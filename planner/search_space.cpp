@@ -277,6 +277,7 @@ class PlanWalk {
   void with_recompute(RecomputePolicy policy, std::int64_t layers) {
     plan_.recompute = policy;
     plan_.recompute_layers = layers;
+    plan_.stage_recompute_layers.clear();
     for (const int stage : request_.limits.zero_stages) {
       if ((stage == 3) != fsdp_) continue;
       with_sharding(stage, 0);
@@ -420,6 +421,7 @@ SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   });
   if (!runs.sequence_parallel) limits.sequence_parallel = {false};
   limits.partial_recompute = limits.partial_recompute && runs.partial_recompute;
+  limits.recompute_by_stage = limits.recompute_by_stage && runs.recompute_by_stage;
   if (!runs.recompute_interval) limits.recompute_intervals.clear();
   if (!runs.recompute_group) limits.recompute_groups.clear();
   limits.sharding_within_node = limits.sharding_within_node && runs.hybrid_sharding;

@@ -65,6 +65,8 @@ struct SearchLimits {
   std::vector<RecomputeModuleSet> recompute_modules;
   // True to try full recomputation of a quarter, half and three quarters of a chunk.
   bool partial_recompute = true;
+  // Stages on pools of a cluster may differ in the number of layers that full recomputation covers.
+  bool recompute_by_stage = true;
   // True to try ZeRO-3 over the data-parallel ranks of a node (HSDP).
   bool sharding_within_node = true;
   // Further values, in addition to those that the search always tries. Layers of a chunk:

@@ -34,8 +34,8 @@ Plan with_settings(const Plan& plan, const std::vector<std::string>& settings,
       return plan;
     }
     if (setting.starts_with("recompute=")) {
-      for (const char* field :
-           {"recompute_modules", "recompute_layers", "recompute_interval", "recompute_group"})
+      for (const char* field : {"recompute_modules", "recompute_layers", "recompute_interval",
+                                "recompute_group", "stage_recompute_layers"})
         document.erase(field);
     }
     document.merge_patch(
@@ -49,6 +49,7 @@ void set_degrees(const RunStage& stage, Plan& plan) {
   // The chunks and the layers of the plan's stages say nothing of other stages.
   if (stage.pp > 0) plan.vpp = 1;
   if (stage.pp > 0 || stage.vpp > 0) plan.stage_layers.clear();
+  if (stage.pp > 0) plan.stage_recompute_layers.clear();
   for (const auto& [stated, degree] :
        {std::pair(stage.tp, &plan.tp), std::pair(stage.pp, &plan.pp),
         std::pair(stage.vpp, &plan.vpp), std::pair(stage.ep, &plan.ep),

@@ -1,5 +1,7 @@
 #include "validation/flops_convention.hpp"
 
+#include <algorithm>
+
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::validation {
@@ -11,6 +13,12 @@ double recomputed_share(const ModelSpec& model, const Plan& plan) {
   const std::int64_t chunk = plan.even_chunk(model.layers);
   if (plan.recompute_interval > 1)
     return static_cast<double>(chunk / plan.recompute_interval) / static_cast<double>(chunk);
+  if (!plan.stage_recompute_layers.empty()) {
+    double share = 0.0;
+    for (const std::int64_t layers : plan.stage_recompute_layers)
+      share += static_cast<double>(std::min(layers, chunk)) / static_cast<double>(chunk);
+    return share / static_cast<double>(plan.pp);
+  }
   if (plan.recompute_layers == 0 || plan.recompute_layers >= chunk) return 1.0;
   return static_cast<double>(plan.recompute_layers) / static_cast<double>(chunk);
 }

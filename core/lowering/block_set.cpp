@@ -310,7 +310,8 @@ std::vector<ParameterTensor> layer_adapters(const ModelSpec& model, const Plan& 
 }
 
 bool some_layers_kept(const Plan& plan) {
-  return !plan.reruns_layers() || plan.recompute_layers > 0 || plan.recompute_interval > 1;
+  return !plan.reruns_layers() || plan.recompute_layers > 0 || plan.recompute_interval > 1 ||
+         !plan.stage_recompute_layers.empty();
 }
 
 }  // namespace

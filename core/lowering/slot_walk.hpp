@@ -31,11 +31,12 @@ struct ChunkPart {
   bool ends_group() const { return in_group + 1 == group; }
 };
 
-// The parts of the chunk at `position`, in forward order. `Parts` is BlockSet or has its members.
+// The parts of the chunk at `position`, which lies on `stage`, in forward order. `Parts` is BlockSet
+// or has its members.
 template <class Parts, class Part = decltype(Parts::embedding)>
 std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan,
                                             const std::vector<LayerRange>& ranges,
-                                            std::size_t position) {
+                                            std::size_t position, std::int64_t stage) {
   const LayerRange& range = ranges[position];
   const bool recomputes = plan.reruns_layers();
   std::vector<ChunkPart<Part>> chunk;
@@ -45,7 +46,7 @@ std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan
     const auto layer = static_cast<std::int32_t>(range.first + i);
     const auto kind =
         static_cast<std::size_t>(parts.kind_of_layer[static_cast<std::size_t>(layer)]);
-    const bool recomputed = plan.recomputes_layer_of_chunk(i);
+    const bool recomputed = plan.recomputes_layer_of_chunk(i, stage);
     const std::int64_t in_group = i % plan.recompute_group;
     const std::int64_t group = std::min(plan.recompute_group, range.count - (i - in_group));
     const Part& part = group > 1    ? parts.grouped.at(in_group, group)[kind]

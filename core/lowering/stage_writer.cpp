@@ -184,7 +184,7 @@ StageWriter::StageWriter(const LoweringInput& input, std::int32_t number,
   if (copies_embedding) head_and_copy += in.blocks.embedding_parameters;
   for (const std::int32_t position : positions_of(in, stage)) {
     parts.push_back(
-        parts_of_chunk(in.blocks, in.plan, in.parts, static_cast<std::size_t>(position)));
+        parts_of_chunk(in.blocks, in.plan, in.parts, static_cast<std::size_t>(position), stage));
     first_gather.emplace_back(parts.back().size());
   }
 }

@@ -1,5 +1,8 @@
 // The rules of what a plan does without in memory: recomputation, offload, states of fewer bits.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_rules.hpp"
@@ -54,6 +57,37 @@ Problem recompute_layers_problem(const PlanSubject& s) {
   }
   return {"/recompute_layers", fmt::format("{}", s.plan.recompute_layers),
           fmt::format("at most the model's {} layers", s.model.layers)};
+}
+
+bool stage_recompute_holds(const PlanSubject& s) {
+  const Plan& plan = s.plan;
+  const std::vector<std::int64_t>& counts = plan.stage_recompute_layers;
+  if (counts.empty()) return true;
+  return plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0 &&
+         plan.recompute_interval == 1 && plan.recompute_group == 1 &&
+         plan.schedule != ScheduleKind::DualPipe &&
+         counts.size() == static_cast<std::size_t>(plan.pp) &&
+         *std::max_element(counts.begin(), counts.end()) <= s.model.layers;
+}
+
+Problem stage_recompute_problem(const PlanSubject& s) {
+  const Plan& plan = s.plan;
+  const std::vector<std::int64_t>& counts = plan.stage_recompute_layers;
+  const std::string where = "/stage_recompute_layers";
+  if (plan.recompute != RecomputePolicy::Full)
+    return {where, fmt::format("the policy {}", name_of(plan.recompute)),
+            "\"recompute\": \"full\""};
+  if (counts.size() != static_cast<std::size_t>(plan.pp))
+    return {where, fmt::format("{} numbers", counts.size()),
+            fmt::format("one for each of the {} stages", plan.pp)};
+  if (plan.schedule == ScheduleKind::DualPipe)
+    return {where, "the schedule dualpipe, whose stages share their chunks with others",
+            "a schedule with one stage for each chunk"};
+  if (plan.recompute_layers > 0 || plan.recompute_interval > 1 || plan.recompute_group > 1)
+    return {where, fmt::format("recompute {}", recompute_text(plan)),
+            "recompute_layers, recompute_interval and recompute_group as they are by default"};
+  return {where, fmt::format("[{}]", fmt::join(counts, ", ")),
+          fmt::format("at most the model's {} layers each", s.model.layers)};
 }
 
 bool recompute_pattern_holds(const PlanSubject& s) {

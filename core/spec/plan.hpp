@@ -277,6 +277,7 @@ struct Plan {
                                   Axis::Pipeline};
 
   std::vector<std::int64_t> stage_layers;
+  std::vector<std::int64_t> stage_recompute_layers;
   std::vector<std::string> stage_pools;
   std::vector<PoolReplicas> replica_pools;
   bool embedding_counts_as_layer = false;
@@ -297,8 +298,10 @@ struct Plan {
   bool reruns_layers() const {
     return recompute == RecomputePolicy::Full || recompute == RecomputePolicy::PerOp;
   }
-  // True if full recomputation covers layer number `i` of a chunk.
-  bool recomputes_layer_of_chunk(std::int64_t i) const {
+  // True if full recomputation covers layer number `i` of a chunk of the stage.
+  bool recomputes_layer_of_chunk(std::int64_t i, std::int64_t stage) const {
+    if (!stage_recompute_layers.empty())
+      return i < stage_recompute_layers[static_cast<std::size_t>(stage % pp)];
     return reruns_layers() && (recompute_layers == 0 || i < recompute_layers) &&
            (i + 1) % recompute_interval == 0;
   }

@@ -98,6 +98,7 @@ enum class PlanRule : std::uint8_t {
   ReplicaPools,       // replica_pools: pools that hold their replicas, which are dp together
   RecomputeModules,   // only with selective recomputation, and modules that the model has
   RecomputeLayers,    // only with full recomputation, and no more than the layers
+  StageRecompute,     // stage_recompute_layers: pp numbers, beside full recomputation alone
   RecomputePattern,   // intervals or groups only with full recomputation, one or the other
   ZeroStage,          // 0 to 3
   ShardGroup,         // divides dp * cp and nests with them; only where something is sharded

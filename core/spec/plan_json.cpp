@@ -202,6 +202,10 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.integers("stage_layers", plan.stage_layers, {0, kMaxDegree}, kOptional,
                   "layers of each of the `pp * vpp` chunks in the order of the forward pass; "
                   "empty: as even as possible, the first chunks taking the remainder");
+  fields.integers("stage_recompute_layers", plan.stage_recompute_layers, {0, kMaxDegree},
+                  kOmissible,
+                  "with full recomputation, for each of the `pp` stages the layers of each of its "
+                  "chunks that are recomputed, the first ones; empty: as `recompute_layers` says");
   fields.texts("stage_pools", plan.stage_pools, kOmissible,
                "pool of each of the `pp` stages, by the name of a pool of the cluster or, for its "
                "first pool, of the cluster; empty: all stages lie on the first pool");

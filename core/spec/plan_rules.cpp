@@ -386,6 +386,8 @@ constexpr std::array kRules = {
                    recompute_modules_problem},
     RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,
                    recompute_layers_problem},
+    RuleDefinition{PlanRule::StageRecompute, "stage_recompute", stage_recompute_holds,
+                   stage_recompute_problem},
     RuleDefinition{PlanRule::RecomputePattern, "recompute_pattern", recompute_pattern_holds,
                    recompute_pattern_problem},
     RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},

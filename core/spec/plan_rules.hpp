@@ -50,6 +50,8 @@ bool recompute_modules_hold(const PlanSubject& s);
 Problem recompute_modules_problem(const PlanSubject& s);
 bool recompute_layers_hold(const PlanSubject& s);
 Problem recompute_layers_problem(const PlanSubject& s);
+bool stage_recompute_holds(const PlanSubject& s);
+Problem stage_recompute_problem(const PlanSubject& s);
 bool recompute_pattern_holds(const PlanSubject& s);
 Problem recompute_pattern_problem(const PlanSubject& s);
 bool activation_offload_holds(const PlanSubject& s);

@@ -52,6 +52,8 @@ std::string stage_name(const Plan& plan, std::int64_t stage) {
 std::string recompute_text(const Plan& plan) {
   std::string text = name_of(plan.recompute);
   if (plan.recompute_layers > 0) text += ", " + format_plural(plan.recompute_layers, "layer");
+  if (!plan.stage_recompute_layers.empty())
+    text += fmt::format(", {} layers by stage", layers_text(plan.stage_recompute_layers));
   if (plan.recompute_interval > 1) text += fmt::format(", 1 of {} layers", plan.recompute_interval);
   if (plan.recompute_group > 1) text += fmt::format(", by {} layers", plan.recompute_group);
   if (!plan.recompute_modules.empty()) text += " " + names_of(plan.recompute_modules, "+");

@@ -81,6 +81,8 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
   fields.boolean("recompute_group", runs.recompute_group, kOmissible,
                  "layers may be recomputed in groups of which the first one's input is kept; not "
                  "beside layers that predict further tokens");
+  fields.boolean("recompute_by_stage", runs.recompute_by_stage, kOmissible,
+                 "each stage of a pipeline may recompute a number of layers of its own");
   fields.choices("recompute_modules", runs.recompute_modules, kOmissible,
                  "modules that selective recomputation may cover");
   fields.choices("selective_recompute", runs.selective_recompute, kOmissible,

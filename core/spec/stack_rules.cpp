@@ -221,6 +221,14 @@ std::string say_partial_recompute(const Pair&) {
   return "recomputes all layers or none";
 }
 
+bool recompute_by_stage_holds(const Pair& p) {
+  return p.stack.recompute_by_stage || p.plan.stage_recompute_layers.empty();
+}
+
+std::string say_recompute_by_stage(const Pair&) {
+  return "recomputes as many layers on each stage";
+}
+
 bool recompute_interval_holds(const Pair& p) {
   return p.stack.recompute_interval || p.plan.recompute_interval == 1;
 }
@@ -389,6 +397,7 @@ constexpr std::array kCapabilities = {
     Capability{embedding_holds, say_embedding},
     Capability{layer_split_holds, say_layer_split},
     Capability{partial_recompute_holds, say_partial_recompute},
+    Capability{recompute_by_stage_holds, say_recompute_by_stage},
     Capability{recompute_interval_holds, say_recompute_interval},
     Capability{recompute_group_holds, say_recompute_group},
     Capability{modules_capability_holds, say_recompute_modules},

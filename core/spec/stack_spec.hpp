@@ -194,6 +194,7 @@ struct StackCapabilities {
   bool partial_recompute = true;
   bool recompute_interval = true;
   bool recompute_group = true;
+  bool recompute_by_stage = false;
   RecomputeModuleSet recompute_modules = {RecomputeModule::CoreAttention};
   RecomputeModuleSet selective_recompute = {RecomputeModule::CoreAttention};
   OffloadModuleSet offload_modules;

@@ -210,6 +210,10 @@ void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanEx
     result.refuse("recompute_interval", fmt::format("{}", plan.recompute_interval),
                   "1: Megatron-LM recomputes the first layers of a chunk or all of them");
   }
+  if (!plan.stage_recompute_layers.empty()) {
+    result.refuse("stage_recompute_layers", layers_text(plan.stage_recompute_layers),
+                  "none: Megatron-LM recomputes as many layers on each stage");
+  }
   const bool block = plan.recompute_layers > 0;
   arguments.add("--recompute-method", block ? "block" : "uniform");
   arguments.add("--recompute-num-layers", block ? plan.recompute_layers : plan.recompute_group);

@@ -224,6 +224,10 @@ void add_activation_checkpointing(const Scenario& scenario, ArgumentList& flags,
     result.refuse("recompute_layers", fmt::format("{}", plan.recompute_layers),
                   "0: torchtitan treats all layers alike");
   }
+  if (!plan.stage_recompute_layers.empty()) {
+    result.refuse("stage_recompute_layers", layers_text(plan.stage_recompute_layers),
+                  "none: torchtitan treats all layers alike");
+  }
   const bool interval = plan.recompute_interval > 1;
   if (interval || plan.recompute_group > 1) {
     result.refuse(interval ? "recompute_interval" : "recompute_group",

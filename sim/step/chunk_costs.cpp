@@ -298,7 +298,8 @@ double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& me
 bool splits_alike(const Plan& a, const Plan& b) {
   return a.chunks() == b.chunks() && a.embedding_counts_as_layer == b.embedding_counts_as_layer &&
          a.head_counts_as_layer == b.head_counts_as_layer && a.stage_layers == b.stage_layers &&
-         a.multi_token_prediction == b.multi_token_prediction && a.stage_pools == b.stage_pools;
+         a.multi_token_prediction == b.multi_token_prediction && a.stage_pools == b.stage_pools &&
+         a.stage_recompute_layers == b.stage_recompute_layers;
 }
 
 namespace {
@@ -313,6 +314,22 @@ void place_on_pools(const Plan& plan, PipelineLayout& layout) {
   }
 }
 
+void number_chunk_stages(const Plan& plan, PipelineLayout& layout) {
+  if (plan.stage_recompute_layers.empty()) return;
+  layout.chunk_stages.resize(layout.ranges.size());
+  for (std::size_t stage = 0; stage < layout.profile->stages.size(); ++stage) {
+    for (const std::int32_t position : layout.stage(stage).position)
+      layout.chunk_stages[static_cast<std::size_t>(position)] = static_cast<std::int64_t>(stage);
+  }
+}
+
+std::int64_t recomputed_layers_number(const Plan& plan, std::int64_t stage) {
+  if (!plan.stage_recompute_layers.empty())
+    return plan.stage_recompute_layers[static_cast<std::size_t>(stage)];
+  if (plan.recompute_interval > 1) return plan.recompute_interval;
+  return plan.recompute_group > 1 ? plan.recompute_group : plan.recompute_layers;
+}
+
 }  // namespace
 
 // Most chunks are alike, and so are most stages.
@@ -322,9 +339,14 @@ PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const P
   layout.profile = &profile;
   layout.ranges = split_layers(model, plan);
   place_on_pools(plan, layout);
+  number_chunk_stages(plan, layout);
   layout.chunk_kind.resize(layout.ranges.size());
+  const auto recomputed = [&](std::size_t chunk) {
+    return recomputed_layers_number(plan, layout.stage_of_chunk(chunk));
+  };
   for (std::size_t i = 0; i < layout.ranges.size(); ++i) {
-    const bool like = i > 1 && i + 1 < layout.ranges.size() && are_alike(layout, layers, i - 1, i);
+    const bool like = i > 1 && i + 1 < layout.ranges.size() &&
+                      are_alike(layout, layers, i - 1, i) && recomputed(i - 1) == recomputed(i);
     layout.chunk_kind[i] = like ? layout.chunk_kind[i - 1] : i;
   }
   number_stages(layout);
@@ -333,17 +355,13 @@ PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const P
 
 namespace {
 
-// The policy, or for full recomputation in intervals and groups a number of their own.
+// The policy, or for full recomputation in intervals and groups and by stages a number of their own.
 std::uint64_t recomputation_kind(const Plan& plan) {
   constexpr std::uint64_t kPolicies = kEnumCount<RecomputePolicy>;
+  if (!plan.stage_recompute_layers.empty()) return kPolicies + 2;
   if (plan.recompute_interval > 1) return kPolicies;
   if (plan.recompute_group > 1) return kPolicies + 1;
   return static_cast<std::uint64_t>(plan.recompute);
-}
-
-std::int64_t recomputed_layers_number(const Plan& plan) {
-  if (plan.recompute_interval > 1) return plan.recompute_interval;
-  return plan.recompute_group > 1 ? plan.recompute_group : plan.recompute_layers;
 }
 
 }  // namespace
@@ -357,7 +375,9 @@ std::uint64_t chunk_key(const PlanContext& in, std::size_t position) {
   const auto append = [&key](std::uint64_t value, int bits) { key = key << bits | value; };
   append(static_cast<std::uint64_t>(range.count), 12);
   append(one_kind ? 0 : static_cast<std::uint64_t>(range.first), 12);
-  append(static_cast<std::uint64_t>(recomputed_layers_number(in.plan)), 12);
+  append(static_cast<std::uint64_t>(
+             recomputed_layers_number(in.plan, in.layout.stage_of_chunk(position))),
+         12);
   append(recomputation_kind(in.plan), 3);
   append(position == 0, 1);
   append(last, 1);
@@ -378,7 +398,8 @@ bool issues_none_ahead(const PlanContext& in, SlotPhase phase, std::size_t posit
 
 ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
   ChunkCost chunk;
-  chunk.parts = parts_of_chunk(in.layers, in.plan, in.layout.ranges, position);
+  chunk.parts = parts_of_chunk(in.layers, in.plan, in.layout.ranges, position,
+                               in.layout.stage_of_chunk(position));
   const std::vector<bool>& joined = in.layout.profile->joined;
   const bool first = position == 0, last = position + 1 == in.layout.ranges.size();
   const double input = first || joined[position] ? 0.0 : in.layers.boundary_bytes;

@@ -38,12 +38,19 @@ struct PipelineLayout {
   // The pools of stages, and of chunks by position, as pool_of_stage() numbers them; empty where
   // the plan names none.
   std::vector<std::size_t> stage_pools, chunk_pools;
+  // The stage of each chunk, by position; empty where the plan says nothing of single stages.
+  std::vector<std::int64_t> chunk_stages;
 
   std::size_t pool_of(std::size_t stage) const {
     return stage_pools.empty() ? 0 : stage_pools[stage];
   }
   std::size_t pool_of_chunk(std::size_t position) const {
     return chunk_pools.empty() ? 0 : chunk_pools[position];
+  }
+
+  // 0 where all stages are treated as one.
+  std::int64_t stage_of_chunk(std::size_t position) const {
+    return chunk_stages.empty() ? 0 : chunk_stages[position];
   }
 
   bool repeats_chunk(std::size_t position) const { return chunk_kind[position] < position; }

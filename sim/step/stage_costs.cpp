@@ -20,6 +20,7 @@ Shared shared_with(const Plan& before, Plan plan) {
   if (plan == before) return Shared::Pipeline;
   plan.recompute = before.recompute;
   plan.recompute_layers = before.recompute_layers;
+  plan.stage_recompute_layers = before.stage_recompute_layers;
   plan.recompute_interval = before.recompute_interval;
   plan.recompute_group = before.recompute_group;
   return plan == before ? Shared::States : Shared::Nothing;

@@ -260,6 +260,24 @@ TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
       });
 }
 
+// Stages that recompute more layers of their chunks or fewer, beside those that recompute all.
+TEST(FidelityLevels, AgreeOnStagesThatRecomputeOtherNumbersOfLayers) {
+  expect_agreement(
+      "recomputation by stage", 20261201,
+      [](Plan& plan) {
+        plan.recompute = RecomputePolicy::Full;
+        plan.recompute_layers = 0;
+        plan.recompute_modules = {};
+        plan.offload_activations = false;
+        if (plan.schedule == ScheduleKind::DualPipe) plan.schedule = ScheduleKind::OneFOneB;
+      },
+      [](std::mt19937& random, PlanRequest& request, Plan& plan) {
+        std::uniform_int_distribution<std::int64_t> any(0, plan.even_chunk(request.model.layers));
+        plan.stage_recompute_layers.resize(static_cast<std::size_t>(plan.pp));
+        for (std::int64_t& layers : plan.stage_recompute_layers) layers = any(random);
+      });
+}
+
 // Gives the plan at least four replicas of all states.
 void use_whole_replicas(Plan& plan) {
   const std::int64_t microbatches = plan.microbatches();

@@ -142,6 +142,48 @@ TEST(PoolSearch, EqualsEveryPlacementAndSplitOnRandomSmallJobs) {
   EXPECT_EQ(with_plans, kJobs);
 }
 
+// Of the plans with the same split, none whose stages recompute other numbers of layers fits and is
+// faster.
+TEST(PoolSearch, StagesRecomputeNoMoreLayersThanTheyHaveTo) {
+  std::mt19937 random(20261203);
+  int differing = 0;
+  for (int job = 0; job < 300 / kSampleShare; ++job) {
+    PlanRequest request = small_job(random, false);
+    request.limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
+    // Long sequences, and memory for the states and some of the activations.
+    request.model = load_model("llama3.2-1b");
+    request.model.layers = pick<std::int64_t>(random, {4, 6});
+    request.seq_len = 8192;
+    request.cluster.pools[0].accelerator.memory =
+        gigabytes(pick<double>(random, {10.0, 12.0, 14.0, 16.0}));
+    request.limits.recompute_by_stage = false;
+    const std::optional<PlacedBest> uniform = best_placed(request);
+    request.limits.recompute_by_stage = request.stack.capabilities.recompute_by_stage = true;
+    const std::optional<PlacedBest> best = best_placed(request);
+    ASSERT_EQ(best.has_value(), uniform.has_value()) << job;
+    if (!best) continue;
+    ASSERT_LE(best->analytic, uniform->analytic) << job;
+    Plan plan = best->plan;
+    if (plan.stage_recompute_layers.empty()) continue;
+    ++differing;
+    ASSERT_FALSE(first_broken_rule(request.model, request.cluster, plan, 0, &request.stack));
+    ASSERT_TRUE(fits(request, plan)) << job;
+    const std::int64_t most = *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end());
+    const auto count = static_cast<std::size_t>(plan.pp);
+    plan.stage_recompute_layers.assign(count, 0);
+    for (std::size_t stage = 0; stage < count;) {
+      const auto step = sim::estimate_step(scenario_of(request, plan)).analytic;
+      if (step < best->analytic * (1.0 - 1e-12)) {
+        ASSERT_FALSE(fits(request, plan)) << job << " " << to_json(plan).dump();
+      }
+      for (stage = 0; stage < count && ++plan.stage_recompute_layers[stage] > most; ++stage)
+        plan.stage_recompute_layers[stage] = 0;
+    }
+  }
+  RecordProperty("differing", differing);
+  EXPECT_GT(differing, 10 / kSampleShare);
+}
+
 TEST(PoolSearch, AFasterPoolNeverMakesTheBestPlanSlower) {
   std::mt19937 random(20261129);
   int faster = 0, compared = 0;

@@ -12,6 +12,7 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"
+#include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
@@ -130,6 +131,17 @@ struct ExpectedFlop {
   double forward = 0.0, recompute = 0.0, backward_input = 0.0, backward_weight = 0.0;
 };
 
+// The stage that runs each chunk, by the chunk's place in the model; one of two with DualPipe.
+std::vector<std::int64_t> stages_of_chunks(const Plan& plan) {
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(plan.chunks()));
+  const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
+  for (std::size_t stage = 0; stage < schedule.position.size(); ++stage) {
+    for (const std::int32_t position : schedule.position[stage])
+      stages[static_cast<std::size_t>(position)] = static_cast<std::int64_t>(stage);
+  }
+  return stages;
+}
+
 ExpectedFlop expected_flop(const LoweringCase& made) {
   const Plan& plan = made.plan;
   const AttentionSpec& a = made.model.attention;
@@ -139,10 +151,13 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
   ExpectedFlop sum;
   const std::int64_t further = plan.multi_token_prediction ? made.model.mtp_layers : 0;
   std::vector<LayerRange> chunks = split_layers(made.model, plan);
+  std::vector<std::int64_t> stages = stages_of_chunks(plan);
   // Multi-token-prediction layers are recomputed whatever the number of layers that are.
   for (std::int64_t depth = 0; depth < further; ++depth)
     chunks.push_back({made.model.layers + depth, 1});
-  for (const LayerRange& chunk : chunks) {
+  stages.resize(chunks.size());
+  for (std::size_t position = 0; position < chunks.size(); ++position) {
+    const LayerRange& chunk = chunks[position];
     for (std::int64_t i = 0; i < chunk.count; ++i) {
       const std::int64_t layer = chunk.first + i;
       const double weights = 2.0 * tokens * layer_weights(made, layer);
@@ -150,8 +165,9 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
       const double per_width =
           mixer == LayerMixer::Attention ? 2.0 * tokens * scores(made, layer) : 0.0;
       const bool fused = made.stack.fusion.flash_attention;
-      const bool full =
-          layer < made.model.layers ? plan.recomputes_layer_of_chunk(i) : plan.reruns_layers();
+      const bool full = layer < made.model.layers
+                            ? plan.recomputes_layer_of_chunk(i, stages[position])
+                            : plan.reruns_layers();
       const bool core = recomputed_modules(made.stack.capabilities, plan)
                             .contains(RecomputeModule::CoreAttention);
       sum.forward += weights + per_width * (qk + v);

@@ -192,6 +192,13 @@ class CaseGenerator {
           *one_of({&plan.recompute_layers, &plan.recompute_interval, &plan.recompute_group});
       number = between(1, model.layers);
     }
+    const bool whole =
+        plan.recompute_layers == 0 && plan.recompute_interval == 1 && plan.recompute_group == 1;
+    if (plan.recompute == RecomputePolicy::Full && whole &&
+        plan.schedule != ScheduleKind::DualPipe && flag()) {
+      for (std::int64_t stage = 0; stage < plan.pp; ++stage)
+        plan.stage_recompute_layers.push_back(between(0, model.layers));
+    }
     plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8, Precision::Nvfp4});
     for (bool* flipped :
          {&plan.overlap.grad_reduce, &plan.overlap.param_gather, &plan.overlap.tensor_parallel,

@@ -172,6 +172,24 @@ std::vector<Breakage> dense_breakages() {
          c.plan.recompute = RecomputePolicy::Full;
          c.plan.recompute_layers = 33;
        }},
+      {PlanRule::StageRecompute, "stages of nothing",
+       [](Case& c) { c.plan.stage_recompute_layers = std::vector<std::int64_t>(4, 1); }},
+      {PlanRule::StageRecompute, "three of four stages",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.stage_recompute_layers = {1, 2, 3};
+       }},
+      {PlanRule::StageRecompute, "beside a number for all stages",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.recompute_layers = 1;
+         c.plan.stage_recompute_layers = {1, 2, 3, 4};
+       }},
+      {PlanRule::StageRecompute, "more than there are on a stage",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.stage_recompute_layers = {1, 2, 33, 4};
+       }},
       {PlanRule::RecomputePattern, "groups of nothing",
        [](Case& c) { c.plan.recompute_group = 2; }},
       {PlanRule::RecomputePattern, "groups and intervals",

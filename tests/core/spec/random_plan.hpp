@@ -99,6 +99,8 @@ inline Plan any_plan() {
   shuffle_axes(plan.rank_order);
   plan.stage_layers =
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));
+  plan.stage_recompute_layers =
+      *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));
   return plan;
 }
 

@@ -237,6 +237,10 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) {
        p.pp = 2, p.stage_layers = {1, 3};
      }},
+    {"/stage_recompute_layers", kNoMatter,
+     [](P& p) {
+       p.pp = 2, p.recompute = RecomputePolicy::Full, p.stage_recompute_layers = {1, 0};
+     }},
     {"/stage_pools", kNoMatter,
      [](P& p) {
        p.pp = 2, p.stage_pools = {"first", "second"};

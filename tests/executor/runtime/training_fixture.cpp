@@ -288,6 +288,11 @@ const std::vector<PlanCase>& plan_cases() {
          p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved;
          p.stage_layers = {1, 1, 2, 0}, p.stage_pools = {"fast", "slow"};
        }},
+      {"pp2_dp2_zero1_recomputes_by_stage", small_gpt2,
+       [](Plan& p) {
+         p.pp = p.dp = 2, p.zero_stage = 1, p.recompute = RecomputePolicy::Full;
+         p.stage_layers = {3, 1}, p.stage_recompute_layers = {2, 0};
+       }},
       {"dp3_zero1_replicas_on_two_pools", small_llama,
        [](Plan& p) {
          p.dp = 3, p.zero_stage = 1;

@@ -1,5 +1,5 @@
-// Full recomputation in groups and intervals of layers: what runs again, what is kept, and how the
-// step and its memory follow.
+// Full recomputation in groups and intervals of layers and by stage: what runs again, what is kept,
+// and how the step and its memory follow.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +7,8 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/program/validate.hpp"
+#include "sim/step/analytic.hpp"
+#include "sim/step/fidelity.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/core/program/volumes.hpp"
 #include "tests/sim/step/random_scenario.hpp"
@@ -118,6 +120,61 @@ TEST(RecomputeIntervals, RunTheirShareOfTheLayersAgain) {
     step = result.step;
   }
   EXPECT_LT(memory, peak(none));
+}
+
+// Four layers for each of four stages.
+Scenario by_stage(std::vector<std::int64_t> layers) {
+  Scenario scenario = recomputed(1, 1);
+  scenario.plan.pp = 4;
+  scenario.plan.schedule = ScheduleKind::OneFOneB;
+  scenario.plan.stage_recompute_layers = std::move(layers);
+  return scenario;
+}
+
+TEST(RecomputationByStage, IsThatOfAllStagesWhereTheyRecomputeAsMany) {
+  Scenario all = by_stage({});
+  for (const std::int64_t layers : {1, 3, 4}) {
+    all.plan.recompute_layers = layers;
+    const Scenario each = by_stage({layers, layers, layers, layers});
+    const StepResult expected = simulate_step(all), found = simulate_step(each);
+    EXPECT_EQ(found.step, expected.step);
+    EXPECT_EQ(found.memory().peak, expected.memory().peak);
+    EXPECT_EQ(estimate_step(each).analytic, estimate_step(all).analytic);
+    EXPECT_EQ(simulate_at(each, Fidelity::Full).result.step,
+              simulate_at(all, Fidelity::Full).result.step);
+  }
+  Scenario none = by_stage({});
+  none.plan.recompute = RecomputePolicy::None;
+  EXPECT_EQ(simulate_step(by_stage({0, 0, 0, 0})).step, simulate_step(none).step);
+  EXPECT_EQ(peak(by_stage({0, 0, 0, 0})), peak(none));
+}
+
+// A layer more of one stage runs again there for each microbatch, and its stage keeps less; nothing
+// changes on the others.
+TEST(RecomputationByStage, ChangesItsOwnStageAlone) {
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    std::vector<std::int64_t> layers = {2, 1, 0, 2};
+    const StepResult before = simulate_step(by_stage(layers));
+    const Scenario scenario = by_stage(layers);
+    const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+    ++layers[stage];
+    const StepResult after = simulate_step(by_stage(layers));
+    const Program changed = lower(scenario.model, by_stage(layers).plan, scenario.stack);
+    EXPECT_TRUE(validate(changed).empty());
+    EXPECT_GE(after.step, before.step);
+    for (std::size_t other = 0; other < 4; ++other) {
+      const auto rerun = [other](const Program& of) {
+        return volumes(of)[other].flop[index_of(Phase::Recompute)].value();
+      };
+      if (other != stage) {
+        EXPECT_EQ(rerun(changed), rerun(program));
+        EXPECT_EQ(after.stages[other].memory.peak, before.stages[other].memory.peak);
+        continue;
+      }
+      EXPECT_GT(rerun(changed), rerun(program));
+      EXPECT_LT(after.stages[other].memory.peak, before.stages[other].memory.peak);
+    }
+  }
 }
 
 }  // namespace
