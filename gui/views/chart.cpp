@@ -321,7 +321,7 @@ void HatchedBars::set_fill(const QColor& colour, const QColor& lines, Qt::BrushS
 void HatchedBars::draw(QCPPainter* painter) {
   QCPBars::draw(painter);
   if (hatch_.style() == Qt::NoBrush) return;
-  const QBrush fill = std::exchange(mBrush, hatch_);
+  const QBrush fill = std::exchange(mBrush, hatch_brush(*painter, hatch_.color(), hatch_.style()));
   QCPBars::draw(painter);
   mBrush = fill;
 }
@@ -331,7 +331,7 @@ void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const 
   if (hatch_.style() == Qt::NoBrush) return;
   QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // QCPBars has this share.
   box.moveCenter(rect.center());
-  painter->fillRect(box, hatch_);
+  painter->fillRect(box, hatch_brush(*painter, hatch_.color(), hatch_.style()));
 }
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {
