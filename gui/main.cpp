@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "gui/models/freed_memory.hpp"
 #include "gui/window/cursor_rest.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/screenshots.hpp"
@@ -96,6 +97,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv, int& code) {
 }
 
 int explore(const QStringList& files) {
+  shardwright::gui::return_large_blocks_at_once();
   QSettings settings;
   const shardwright::gui::StopSignals stop;
   const shardwright::gui::CursorRest rest;

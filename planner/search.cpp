@@ -82,6 +82,7 @@ class Search {
       report();
       return false;
     });
+    progress_.share = 1.0;  // The parts add up to a little less or more.
   }
 
   void report() const {
@@ -110,10 +111,6 @@ class Search {
   // progress if `reports`.
   void simulate_best(const std::vector<EvaluatedPlan>& plans, std::size_t wanted,
                      bool one_per_layout, std::vector<Simulated>& best, bool reports) {
-    const auto is_beaten = [&](const EvaluatedPlan& plan) {
-      const auto known = find_layout(best, plan);
-      return one_per_layout && known != best.end() && plan.score_bound > known->candidate.score;
-    };
     // Even a search that was stopped during the evaluation has a best plan: that of its first
     // batch.
     for (std::size_t next = 0;
@@ -122,16 +119,35 @@ class Search {
       for (; next < plans.size() && batch.size() < kBatch; ++next) {
         const bool full = best.size() == wanted;
         if (full && plans[next].score_bound > best.back().candidate.score) break;
-        if (!is_beaten(plans[next])) batch.push_back(plans[next]);
+        if (!one_per_layout || !is_beaten(plans[next], best)) batch.push_back(plans[next]);
       }
       if (batch.empty()) return;
       for (Simulated& each : simulate(batch)) keep(std::move(each), wanted, one_per_layout, best);
       if (!reports) continue;
       progress_.simulated = static_cast<std::int64_t>(simulated_.size());
       if (!best.empty()) progress_.best_step = best.front().candidate.result.step;
+      if (request_.progress) progress_.open = count_open(plans, next);
       report();
       report_best();
     }
+  }
+
+  bool is_beaten(const EvaluatedPlan& plan, std::vector<Simulated>& best) const {
+    const auto known = find_layout(best, plan);
+    return known != best.end() && plan.score_bound > known->candidate.score;
+  }
+
+  // Counts the plans from `next` on, sorted by their bounds, that may replace one of the best.
+  std::int64_t count_open(const std::vector<EvaluatedPlan>& plans, std::size_t next) {
+    const auto first = plans.begin() + static_cast<std::ptrdiff_t>(next);
+    auto last = plans.end();
+    if (std::ssize(best_) == request_.top)
+      last = std::upper_bound(
+          first, last, best_.back().candidate.score,
+          [](double score, const EvaluatedPlan& plan) { return score < plan.score_bound; });
+    if (!request_.one_per_layout) return last - first;
+    return std::count_if(first, last,
+                         [this](const EvaluatedPlan& plan) { return !is_beaten(plan, best_); });
   }
 
   void keep(Simulated simulated, std::size_t wanted, bool one_per_layout,

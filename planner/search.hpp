@@ -35,6 +35,9 @@ struct SearchProgress {
   std::optional<Seconds> best_step;
   // The number of accelerators that the search plans for.
   std::int64_t gpus = 0;
+  // The number of plans that may still replace one of the best ones, by the bounds of their scores.
+  // None before the first simulation, and for plans on several pools.
+  std::optional<std::int64_t> open;
 };
 
 struct PlanCandidate {

@@ -319,6 +319,17 @@ std::string verdict_text(const Comparison& comparison, const std::string& first,
   return capitalized(text);
 }
 
+std::string progress_text(const SearchProgress& progress) {
+  std::string text =
+      fmt::format("{} checked, {} simulated", format_plural(progress.checked, "plan"),
+                  format_count(progress.simulated));
+  if (progress.best_step) text += fmt::format(", best step {}", format_time(*progress.best_step));
+  if (progress.open)
+    text += *progress.open > 0 ? fmt::format(", {} not ruled out yet", format_count(*progress.open))
+                               : ", the best plans are final";
+  return text;
+}
+
 std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none) {
   if (!none.pool.empty()) {
     NoFeasiblePlan alone = none;

@@ -25,6 +25,9 @@ std::string limit_text(const std::string& plan, const Explanation& explanation);
 std::string verdict_text(const Comparison& comparison, const std::string& first,
                          const std::string& second);
 
+// "31,000 plans checked, 240 simulated, best step 3.2 s, 1,203 not ruled out yet".
+std::string progress_text(const SearchProgress& progress);
+
 // "No plan fits 500 GPUs: …"; on several pools, of the one that `none` is of.
 std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none);
 

@@ -7,6 +7,7 @@
 
 #include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -54,9 +55,7 @@ SearchProgressLine::SearchProgressLine(bool enabled, planner::PlanRequest& reque
     : request_(request), line_(enabled), searches_(static_cast<double>(searches)) {
   if (!enabled) return;
   request.progress = [this](const planner::SearchProgress& progress) {
-    text_ = fmt::format("{} GPUs: {} checked, {} simulated", format_count(progress.gpus),
-                        format_plural(progress.checked, "plan"), format_count(progress.simulated));
-    if (progress.best_step) text_ += fmt::format(", best {}", format_time(*progress.best_step));
+    text_ = fmt::format("{} GPUs: {}", format_count(progress.gpus), progress_text(progress));
     line_.show(share_of(progress.share), text_);
   };
 }

@@ -16,4 +16,12 @@ void return_freed_memory() {
 #endif
 }
 
+void return_large_blocks_at_once() {
+#ifdef __GLIBC__
+  constexpr int kLarge = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, kLarge);
+#endif
+}
+
 }  // namespace shardwright::gui

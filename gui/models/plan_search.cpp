@@ -5,6 +5,7 @@
 
 #include "gui/models/chosen_request.hpp"
 #include "planner/layer_cost_cache.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -102,16 +103,17 @@ void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std:
 void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double from, double to) {
   auto last = std::make_shared<std::chrono::steady_clock::time_point>();
   const bool batch_is_open = request.global_batch == 0;
-  request.progress = [this, id, last, batch_is_open, from, to](const auto& progress) {
+  request.progress = [this, id, last, batch_is_open, from, to](planner::SearchProgress progress) {
     const auto now = std::chrono::steady_clock::now();
     if (now - *last < kBetweenReports) return;
     *last = now;
-    const bool is_known = progress.best_step && !batch_is_open;
-    const double best_step_s = is_known ? progress.best_step->value() : 0.0;
     const double share = batch_is_open ? kUnknownShare : from + (to - from) * progress.share;
-    post(id, [this, progress, share, best_step_s] {
-      Q_EMIT progressed(share, progress.checked, progress.simulated, best_step_s);
-    });
+    if (batch_is_open) {
+      progress.best_step.reset();
+      progress.open.reset();
+    }
+    const QString text = to_qstring(planner::progress_text(progress));
+    post(id, [this, share, text] { Q_EMIT progressed(share, text); });
   };
 }
 

@@ -65,9 +65,10 @@ class PlanSearch : public QObject {
  Q_SIGNALS:
   void started();
   // Emitted at most ten times a second. `share` is that of the work that is done. If the batch is
-  // open it is kUnknownShare, since nobody knows how many batches will be tried. `best_step_s` is 0
-  // while no step is known, and if the batch is open: it would be that of any batch that is tried.
-  void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
+  // open it is kUnknownShare, since nobody knows how many batches will be tried. `text` has the
+  // numbers of plans and the best step; not the latter if the batch is open, because it would be
+  // that of any batch that is tried.
+  void progressed(double share, const QString& text);
   // The plans that the narrow search has found so far, then its result; then the same of the whole
   // search (PlanSet::complete). Only the answer of the whole search drops plans that were shown.
   void found(shardwright::gui::PlanSetPointer set);

@@ -155,9 +155,23 @@ void ScheduleGantt::add_stage(const std::vector<Slot>& list, const TimeOf& time_
   }
 }
 
-void ScheduleGantt::sort_events() {
+void ScheduleGantt::sum_up() {
   std::sort(events_.begin(), events_.end());
   events_.erase(std::unique(events_.begin(), events_.end()), events_.end());
+  EnumArray<SlotPhase, std::vector<double>> lengths;
+  for (const GanttStage& stage : stages_) {
+    for (const GanttBox& box : stage.boxes) {
+      lengths[box.phase].push_back(box.finish - box.start);
+      last_microbatch_ = std::max(last_microbatch_, box.microbatch);
+    }
+  }
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
+    std::vector<double>& of_phase = lengths[phase];
+    if (of_phase.empty()) continue;
+    const auto middle = of_phase.begin() + std::ssize(of_phase) / 2;
+    std::nth_element(of_phase.begin(), middle, of_phase.end());
+    typical_length_[phase] = *middle;
+  }
 }
 
 ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
@@ -176,7 +190,7 @@ ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape,
     stage.bubble = step.bubbles[s] / step.length;
   }
   bubble_ = stages_[step.busiest].bubble;
-  sort_events();
+  sum_up();
 }
 
 ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape)
@@ -202,17 +216,7 @@ ScheduleGantt::ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape)
     busy += stage.busy;
   }
   bubble_ = 1.0 - busy / (makespan_ * static_cast<double>(stages_.size()));
-  sort_events();
-}
-
-double ScheduleGantt::mean_length() const {
-  double length = 0.0;
-  std::size_t boxes = 0;
-  for (const GanttStage& stage : stages_) {
-    for (const GanttBox& box : stage.boxes) length += box.finish - box.start;
-    boxes += stage.boxes.size();
-  }
-  return boxes > 0 ? length / static_cast<double>(boxes) : 0.0;
+  sum_up();
 }
 
 double ScheduleGantt::next_event(double time) const {

@@ -74,7 +74,10 @@ class ScheduleGantt {
   double bubble() const { return bubble_; }
   // The busiest stage of a step; none with equal durations.
   std::optional<std::size_t> busiest() const { return busiest_; }
-  double mean_length() const;
+  // The median length of the slots of a phase; 0 if there is none.
+  double typical_length(SlotPhase phase) const { return typical_length_[phase]; }
+  // The largest number of a microbatch.
+  std::int32_t last_microbatch() const { return last_microbatch_; }
   // Return the nearest start or end of a slot after (before) a time, or the end (start) of all.
   double next_event(double time) const;
   double previous_event(double time) const;
@@ -83,7 +86,8 @@ class ScheduleGantt {
   // `time_of` returns the time of a slot of the list.
   template <class TimeOf>
   void add_stage(const std::vector<Slot>& list, const TimeOf& time_of);
-  void sort_events();
+  // Fills in what follows from the boxes.
+  void sum_up();
 
   ScheduleKind kind_ = ScheduleKind::OneFOneB;
   ScheduleShape shape_;
@@ -93,6 +97,8 @@ class ScheduleGantt {
   double bubble_ = 0.0;
   std::optional<std::size_t> busiest_;
   std::int64_t chunks_ = 1;
+  EnumArray<SlotPhase, double> typical_length_{};
+  std::int32_t last_microbatch_ = 0;
 };
 
 Role role_of(SlotPhase phase);

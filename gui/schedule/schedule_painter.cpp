@@ -17,8 +17,8 @@ constexpr double kNamesWidth = 150.0, kLeastNamesWidth = 116.0;
 constexpr double kLeastRow = 14.0, kMostRow = 110.0;
 // The legend and the overview leave room for so many rows.
 constexpr std::size_t kLeastRows = 4;
-// The pixels of two digits and a gap.
-constexpr double kLegibleBox = 22.0;
+// The pixels of a slot besides its number, in usual and in small letters, with the gap behind it.
+constexpr double kAroundNumber = 4.0, kAroundSmallNumber = 3.0;
 constexpr double kOverviewRow = 10.0, kOverviewTop = 18.0, kOverviewBottom = 8.0;
 // The most of the height that the overview takes.
 constexpr double kMostOverview = 0.3;
@@ -42,6 +42,10 @@ std::vector<double> widths_of(const std::vector<ScheduleLegendEntry>& entries) {
   for (const ScheduleLegendEntry& entry : entries)
     widths.push_back(room_of_mark(entry.mark) + metrics.horizontalAdvance(entry.text) + kLegendGap);
   return widths;
+}
+
+double width_of_numbers(const ScheduleGantt& gantt, const QFont& font) {
+  return QFontMetricsF(font).horizontalAdvance(QString::number(gantt.last_microbatch()));
 }
 
 }  // namespace
@@ -116,7 +120,15 @@ SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
       geometry_(size, gantt, scene.legend),
       font_(pixel_font(12)),
       bold_(pixel_font(12, true)),
-      small_(pixel_font(10)) {}
+      small_(pixel_font(10)) {
+  const double usual = width_of_numbers(gantt, font_) + kAroundNumber;
+  const double little = width_of_numbers(gantt, small_) + kAroundSmallNumber;
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
+    const double width =
+        gantt.typical_length(phase) / scene.window.length() * geometry_.plot.width();
+    number_fonts_[phase] = width >= usual ? &font_ : width >= little ? &small_ : nullptr;
+  }
+}
 
 void SchedulePainter::paint() {
   painter_.save();
@@ -238,22 +250,18 @@ void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, const B
   const QColor ink = ahead ? colours_.muted_text : ink_on(fill);
   painter_.fillRect(rect, ahead ? faded(fill, kFaint) : fill);
   const QString number = QString::number(box.microbatch);
-  painter_.setFont(font_);
-  QFontMetricsF metrics(font_);
-  if (metrics.horizontalAdvance(number) > rect.width() - 3.0) {
-    painter_.setFont(small_);
-    metrics = QFontMetricsF(small_);
-  }
-  const double text = metrics.horizontalAdvance(number);
-  const bool has_number = text <= rect.width() - 2.0 && rect.height() >= 11.0;
+  const QFont* font = number_fonts_[box.phase];
+  const bool has_number = font != nullptr && rect.height() >= 11.0 &&
+                          QFontMetricsF(*font).horizontalAdvance(number) <= rect.width();
   const Qt::BrushStyle strokes = hatch_of(box.phase, scene_.legend);
   if (strokes != Qt::SolidPattern && rect.width() >= 4.0) {
     // The strokes leave room for the number.
     const double stripe = has_number ? std::max(4.0, 0.28 * rect.height()) : rect.height();
     painter_.fillRect(QRectF(rect.left(), rect.bottom() - stripe, rect.width(), stripe),
-                      QBrush(faded(ink, ahead ? 0.35 : 0.6), strokes));
+                      hatch_brush(painter_, faded(ink, ahead ? 0.35 : 0.6), strokes));
   }
   if (has_number) {
+    painter_.setFont(*font);
     painter_.setPen(ink);
     painter_.drawText(
         rect.adjusted(0.0, 0.0, 0.0, rect.height() > 24.0 ? -0.22 * rect.height() : 0.0),
@@ -323,12 +331,17 @@ void SchedulePainter::paint_legend_mark(const ScheduleLegendEntry& entry, const 
   painter_.fillRect(swatch, colours_.of(role));
   const Qt::BrushStyle strokes = hatch_of(entry.phase, scene_.legend);
   if (strokes != Qt::SolidPattern)
-    painter_.fillRect(swatch, QBrush(faded(colours_.text_on(role), 0.6), strokes));
+    painter_.fillRect(swatch, hatch_brush(painter_, faded(colours_.text_on(role), 0.6), strokes));
 }
 
 AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {
   AxisWindow window = AxisWindow::whole(gantt.makespan());
-  const double legible = plot_width / kLegibleBox * gantt.mean_length();
+  double shortest = gantt.makespan();
+  for (const SlotPhase phase : enumerators<SlotPhase>())
+    if (const double length = gantt.typical_length(phase); length > 0.0)
+      shortest = std::min(shortest, length);
+  const double legible =
+      plot_width / (width_of_numbers(gantt, pixel_font(10)) + kAroundSmallNumber) * shortest;
   if (!gantt.empty() && legible < gantt.makespan()) window.show(0.0, legible);
   return window;
 }

@@ -87,6 +87,9 @@ class SchedulePainter {
   const Colours& colours_;
   ScheduleGeometry geometry_;
   QFont font_, bold_, small_;
+  // The font of the numbers of a phase, null where they do not fit: all slots of a phase have their
+  // numbers, or none has.
+  EnumArray<SlotPhase, const QFont*> number_fonts_{};
 };
 
 // Returns the part of the step that is shown first: as much as leaves microbatch numbers legible.

@@ -1,5 +1,7 @@
 #include "gui/style/palette.hpp"
 
+#include <QPaintEngine>
+#include <QPainter>
 #include <cmath>
 
 #include "core/program/groups.hpp"
@@ -168,6 +170,18 @@ Marker marker(int index) {
 
 Qt::BrushStyle hatch(Role role) {
   return style_of(role).hatch;
+}
+
+QBrush hatch_brush(QPainter& painter, const QColor& colour, Qt::BrushStyle hatch) {
+  QBrush brush(colour, hatch);
+  const double scale = painter.deviceTransform().m11();
+  // A fraction of a device pixel would make some strokes of a pattern wider than others.
+  const double whole = std::round(scale);
+  const bool has_pixels = painter.paintEngine()->type() == QPaintEngine::Raster;
+  if (!has_pixels || whole < 2.0) return brush;
+  painter.setRenderHint(QPainter::NonCosmeticBrushPatterns);
+  brush.setTransform(QTransform::fromScale(whole / scale, whole / scale));
+  return brush;
 }
 
 Role role_of(OpKind kind, Phase phase) {

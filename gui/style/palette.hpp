@@ -6,6 +6,7 @@
 // may use its hatch.
 #pragma once
 
+#include <QBrush>
 #include <QColor>
 #include <QFont>
 #include <QPalette>
@@ -14,6 +15,8 @@
 #include <cstdint>
 
 #include "core/op/op.hpp"
+
+class QPainter;
 
 namespace shardwright::gui {
 
@@ -97,6 +100,10 @@ Marker marker(int index);
 
 // The hatch that distinguishes the roles of compute, and those of communication, in grey.
 Qt::BrushStyle hatch(Role role);
+// Returns a brush whose strokes are as coarse to the eye whatever the number of device pixels a
+// pixel has. Qt draws patterns in device pixels unless a hint tells the painter otherwise, which
+// this function gives to `painter`.
+QBrush hatch_brush(QPainter& painter, const QColor& colour, Qt::BrushStyle hatch);
 
 // The role of an op that runs in `phase`, and of the communication in `group`.
 Role role_of(OpKind kind, Phase phase);

@@ -271,7 +271,7 @@ void TimelinePainter::paint_box(const Track& track, const SpanBox& box, double y
 void TimelinePainter::fill(const QRectF& rect, Role role) {
   painter_.fillRect(rect, colours_.of(role));
   if (hatch(role) == Qt::SolidPattern || rect.width() < kLeastHatch) return;
-  painter_.fillRect(rect, QBrush(faded(colours_.text_on(role), 0.35), hatch(role)));
+  painter_.fillRect(rect, hatch_brush(painter_, faded(colours_.text_on(role), 0.35), hatch(role)));
 }
 
 void TimelinePainter::paint_label(const Span& span, const QRectF& box, const QColor& colour) {

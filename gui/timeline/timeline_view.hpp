@@ -89,6 +89,7 @@ class TimelineView : public View {
   void create_details();
   void connect_parts();
   QToolButton* add(QToolButton* button, const QString& text, const QString& tip);
+  // Marks the field, and says what is wrong in the message bar.
   void show_problems(QLineEdit& edit, const QStringList& problems);
   void update_statistics();
   void show_tables();
@@ -126,6 +127,7 @@ class TimelineView : public View {
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;
   bool has_match_ = false;
+  QStringList filter_problems_, find_problems_;
   BackgroundJob<TimelineDifference> difference_job_;
 };
 

@@ -54,6 +54,7 @@ Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
   for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
   for (QCPAxis* axis : {xAxis, yAxis}) axis->setTicker(QSharedPointer<ShortTicker>::create(axis));
   connect(this, &QCustomPlot::beforeReplot, this, &Chart::lay_out_anew);
+  connect(this, &QCustomPlot::afterReplot, this, &Chart::drop_unseen_picture);
   restyle();
 }
 
@@ -136,12 +137,18 @@ bool Chart::event(QEvent* event) {
 void Chart::paintEvent(QPaintEvent* event) {
   QPaintDevice* device = redirected(nullptr) != nullptr ? redirected(nullptr) : this;
   const bool is_other_size = device->devicePixelRatioF() != devicePixelRatioF();
-  if (!is_vector(device->paintEngine()) && !is_other_size) {
+  const bool is_dropped = mPaintBuffers.isEmpty();
+  if (!is_vector(device->paintEngine()) && !is_other_size && !is_dropped) {
     QCustomPlot::paintEvent(event);
     return;
   }
+  if (is_dropped) replot(rpQueuedReplot);
   QCPPainter painter;
   if (painter.begin(this)) toPainter(&painter, width(), height());
+}
+
+void Chart::drop_unseen_picture() {
+  if (visibleRegion().isEmpty()) mPaintBuffers.clear();
 }
 
 void Chart::mousePressEvent(QMouseEvent* event) {
@@ -321,7 +328,7 @@ void HatchedBars::set_fill(const QColor& colour, const QColor& lines, Qt::BrushS
 void HatchedBars::draw(QCPPainter* painter) {
   QCPBars::draw(painter);
   if (hatch_.style() == Qt::NoBrush) return;
-  const QBrush fill = std::exchange(mBrush, hatch_);
+  const QBrush fill = std::exchange(mBrush, hatch_brush(*painter, hatch_.color(), hatch_.style()));
   QCPBars::draw(painter);
   mBrush = fill;
 }
@@ -331,7 +338,7 @@ void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const 
   if (hatch_.style() == Qt::NoBrush) return;
   QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // QCPBars has this share.
   box.moveCenter(rect.center());
-  painter->fillRect(box, hatch_);
+  painter->fillRect(box, hatch_brush(*painter, hatch_.color(), hatch_.style()));
 }
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {

@@ -22,6 +22,9 @@ class Chart : public QCustomPlot {
   void allow_zoom();
   // Moves the legend out of the axis rectangle, where it would lie on data, into lines above it.
   void put_legend_above();
+  // Frees the picture of a chart that nobody sees, which takes megabytes. It is drawn anew when the
+  // chart is seen again.
+  void drop_unseen_picture();
   void clear_all();
   // Adds a text whose corner that `alignment` names lies at a point in plot coordinates.
   QCPItemText* add_label(const QString& text, double x, double y, Qt::Alignment alignment);

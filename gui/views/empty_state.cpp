@@ -37,9 +37,10 @@ void EmptyState::show_content() {
   setCurrentIndex(1);
 }
 
-// The layout would otherwise ask for the height of all pages and scroll the hint out of sight.
+// The layout would otherwise ask for the height of all pages, which scrolls the hint out of sight
+// and cuts content that has no height for its width.
 bool EmptyState::hasHeightForWidth() const {
-  return !is_empty() && QStackedWidget::hasHeightForWidth();
+  return !is_empty() && currentWidget()->hasHeightForWidth();
 }
 
 // Only the shown page counts, so that no hint is scrolled because the content would be.

@@ -11,8 +11,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The pixels of a pane beside others, and its height below others.
-constexpr int kLeastWidth = 220, kLeastHeight = 170, kStackedHeight = 260;
+// The pixels of a pane beside others.
+constexpr int kLeastWidth = 220, kLeastHeight = 170;
 
 // A widget that expands gets its minimum and a part of the rest of the line.
 int wanted_width(const QLayoutItem& item) {
@@ -78,9 +78,13 @@ PaneRow::PaneRow(std::initializer_list<QWidget*> panes, const QList<int>& sizes,
 }
 
 QSize PaneRow::minimumSizeHint() const {
-  int width = 0;
-  for (int i = 0; i < count(); ++i) width = std::max(width, widget(i)->minimumSizeHint().width());
-  return {width, minimumHeight()};
+  int width = 0, height = (count() - 1) * handleWidth();
+  for (int i = 0; i < count(); ++i) {
+    const QSize least = widget(i)->minimumSizeHint();
+    width = std::max(width, least.width());
+    height += std::max(stacked_height_, least.height());
+  }
+  return {width, is_stacked() ? height : minimumHeight()};
 }
 
 int PaneRow::width_beside_each_other() const {
@@ -94,8 +98,8 @@ void PaneRow::arrange() {
   const bool stacked = width() < width_beside_each_other();
   if (stacked == is_stacked()) return;
   setOrientation(stacked ? Qt::Vertical : Qt::Horizontal);
-  setMinimumHeight(stacked ? count() * kStackedHeight : kLeastHeight);
-  setSizes(stacked ? QList<int>(count(), kStackedHeight) : sizes_);
+  setMinimumHeight(stacked ? count() * stacked_height_ : kLeastHeight);
+  setSizes(stacked ? QList<int>(count(), stacked_height_) : sizes_);
 }
 
 void PaneRow::resizeEvent(QResizeEvent* event) {

@@ -31,6 +31,8 @@ class PaneRow : public QSplitter {
   PaneRow(std::initializer_list<QWidget*> panes, const QList<int>& sizes,
           QWidget* parent = nullptr);
 
+  // The least height of a pane that stands below another.
+  void set_stacked_height(int height) { stacked_height_ = height; }
   bool is_stacked() const { return orientation() == Qt::Vertical; }
   // The row may be as narrow as its widest pane, and becomes higher then.
   QSize minimumSizeHint() const override;
@@ -43,6 +45,7 @@ class PaneRow : public QSplitter {
   void arrange();
 
   QList<int> sizes_;
+  int stacked_height_ = 260;
 };
 
 // Widgets beside each other, in further lines if one has too little room. Each has the width that

@@ -34,6 +34,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastTableWidth = 280;
+// A few rows of the table, and the plot with its legend and axes.
+constexpr int kStackedHeight = 170;
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -66,9 +68,11 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
     : View(parent), selection_(selection), model_(new PlanTableModel(this)) {
   plot_ = new ScatterPane;
   scatter_ = &plot_->scatter();
-  empty_ = new EmptyState(new PaneRow({create_table(), plot_}, {640, 480}));
+  auto* panes = new PaneRow({create_table(), plot_}, {640, 480});
+  panes->set_stacked_height(kStackedHeight);
   // Table and plot give way to the line of the baseline before the view scrolls.
-  empty_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  panes->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
+  empty_ = new EmptyState(panes);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));

@@ -15,8 +15,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The height of the plot in lines of text, with its legend and axes.
-constexpr int kLeastScatterLines = 8;
+// The height of the plot in lines of text, with its legend and axes: at least, and above the hint.
+constexpr int kLeastScatterLines = 8, kScatterLinesAboveHint = 14;
 
 }  // namespace
 
@@ -26,7 +26,11 @@ ScatterPane::ScatterPane(QWidget* parent)
       points_(new EmptyState(scatter_)),
       x_(create_axis(u"scatter_x"_s, u"step"_s, false)),
       y_(create_axis(u"scatter_y"_s, u"memory"_s, false)),
-      colour_(create_axis(u"scatter_colour"_s, u"tp"_s, true)) {
+      colour_(create_axis(u"scatter_colour"_s, u"tp"_s, true)),
+      hint_(named<HintLabel>(
+          u"scatter_hint"_s,
+          tr("Drag around points to keep only those · click: choose · Ctrl+click: compare · double "
+             "click: leave the outermost out, or show all"))) {
   scatter_->setMinimumHeight(fontMetrics().height() * kLeastScatterLines);
   scatter_->setToolTip({});
   scatter_->setWhatsThis(tr(
@@ -47,10 +51,24 @@ ScatterPane::ScatterPane(QWidget* parent)
   layout->addLayout(line);
   points_->show_content();
   layout->addWidget(points_, 1);
-  layout->addWidget(new HintLabel(tr(
-      "Drag around points to keep only those · click: choose · Ctrl+click: compare · double click: "
-      "leave the outermost out, or show all")));
+  layout->addWidget(hint_);
   apply_axes();
+}
+
+int ScatterPane::height_with(int scatter_lines) const {
+  return layout()->itemAt(0)->heightForWidth(width()) + layout()->spacing() +
+         fontMetrics().height() * scatter_lines;
+}
+
+// The hint gives way to the plot.
+QSize ScatterPane::minimumSizeHint() const {
+  return {QWidget::minimumSizeHint().width(), height_with(kLeastScatterLines)};
+}
+
+void ScatterPane::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  const int hint = layout()->spacing() + hint_->heightForWidth(width());
+  hint_->setVisible(height() >= height_with(kScatterLinesAboveHint) + hint);
 }
 
 QComboBox* ScatterPane::create_axis(const QString& id, const QString& figure, bool with_names) {

@@ -4,6 +4,7 @@
 #include <QWidget>
 
 class QComboBox;
+class QLabel;
 class QSettings;
 
 namespace shardwright::gui {
@@ -23,17 +24,25 @@ class ScatterPane : public QWidget {
   // "Memory (GB) against Step (s)".
   QString title() const;
 
+  QSize minimumSizeHint() const override;
+
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   // `figure` is the first choice. Names are offered for the colour alone.
   QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
   void apply_axes();
+  // The height of the pane without the hint, with a plot of so many lines of text.
+  int height_with(int scatter_lines) const;
 
   PlanScatter* scatter_;
   EmptyState* points_;
   QComboBox *x_, *y_, *colour_;
+  QLabel* hint_;
 };
 
 }  // namespace shardwright::gui

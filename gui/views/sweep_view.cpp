@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
@@ -348,6 +349,7 @@ void SweepView::stop() {
 }
 
 void SweepView::end() {
+  return_freed_memory();
   progress_->hide();
   stop_->hide();
 }

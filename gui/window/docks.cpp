@@ -69,7 +69,7 @@ Docks::Docks(QMainWindow* window) : QObject(window), window_(window) {
   connect(&title_pause_, &QTimer::timeout, this, &Docks::update_titles);
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   window_->layout()->setSizeConstraint(QLayout::SetNoConstraint);
-  window_->setMinimumSize(640, 480);
+  window_->setMinimumSize(QSize(640, 480).boundedTo(largest_size()));
   connect(window_, &QMainWindow::tabifiedDockWidgetActivated, this, &Docks::bring_focus_to_front);
   connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
     if (QDockWidget* dock = dock_of(now)) last_ = dock;

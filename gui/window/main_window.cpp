@@ -178,6 +178,12 @@ void MainWindow::connect_views() {
   connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
     if (places_->isVisible()) places_->replace(places());
   });
+  for (const QDockWidget* dock : docks()) {
+    const auto drop_pictures = [dock] {
+      for (Chart* chart : dock->findChildren<Chart*>()) chart->drop_unseen_picture();
+    };
+    connect(dock, &QDockWidget::visibilityChanged, this, drop_pictures, Qt::QueuedConnection);
+  }
   connect(docks_, &Docks::came_to_front, step_, &StepPresenter::look_again);
   connect(docks_, &Docks::came_to_front, sweep_view_, &View::look_again);
   connect(docks_, &Docks::came_to_front, forecast_view_, &View::look_again);

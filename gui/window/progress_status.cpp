@@ -54,11 +54,7 @@ SearchStatus::SearchStatus(PlanSearch* search)
   });
 }
 
-void SearchStatus::show_progress(double share, qint64 checked, qint64 simulated,
-                                 double best_step_s) {
-  QString text =
-      tr("%1 checked, %2 simulated").arg(counted_text(checked, "plan"), count_text(simulated));
-  if (best_step_s > 0.0) text += tr(", best step %1").arg(time_text(Seconds(best_step_s)));
+void SearchStatus::show_progress(double share, const QString& text) {
   text_->show_text(text);
   // Without a known end there is no bar, because one that has none looks full: nobody knows how
   // many of the plans that were checked the search will simulate.

@@ -38,7 +38,7 @@ class SearchStatus : public ProgressStatus {
   explicit SearchStatus(PlanSearch* search);
 
  private:
-  void show_progress(double share, qint64 checked, qint64 simulated, double best_step_s);
+  void show_progress(double share, const QString& text);
 };
 
 // Shown while `stop` is enabled, unless the files are read at once.

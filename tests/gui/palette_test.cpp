@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <QImage>
+#include <QPainter>
 #include <set>
 #include <vector>
 
@@ -49,6 +51,35 @@ TEST(Palette, WhatOneRowMayShowHasHatchesOfItsOwn) {
     std::set<Qt::BrushStyle> seen;
     for (const Role role : row) seen.insert(hatch(role));
     EXPECT_EQ(seen.size(), row.size());
+  }
+}
+
+// A screen of two device pixels a pixel, and letters of another size, show the same strokes.
+TEST(Palette, HatchesAreAsCoarseOnEachScreen) {
+  const auto hatched = [](Qt::BrushStyle style, int pixels, double ratio, double zoom) {
+    QImage image(pixels, pixels, QImage::Format_RGB32);
+    image.fill(Qt::white);
+    image.setDevicePixelRatio(ratio);
+    QPainter painter(&image);
+    painter.scale(zoom, zoom);
+    painter.fillRect(QRectF(0, 0, 64, 64), hatch_brush(painter, Qt::black, style));
+    return image;
+  };
+  for (const Role role : enumerators<Role>()) {
+    if (hatch(role) == Qt::SolidPattern) continue;
+    const QImage usual = hatched(hatch(role), 32, 1.0, 1.0);
+    const QImage fine = hatched(hatch(role), 64, 2.0, 1.0);
+    std::set<QRgb> colours;
+    int others = 0;
+    for (int y = 0; y < 64; ++y) {
+      for (int x = 0; x < 64; ++x) {
+        colours.insert(usual.pixel(x / 2, y / 2));
+        others += fine.pixel(x, y) != usual.pixel(x / 2, y / 2) ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(colours.size(), 2U) << qPrintable(title_of(role));
+    EXPECT_EQ(others, 0) << qPrintable(title_of(role));
+    EXPECT_EQ(hatched(hatch(role), 64, 1.0, 1.5), hatched(hatch(role), 64, 1.0, 2.0));
   }
 }
 

@@ -1,6 +1,7 @@
 // Timeline, Topology and Schedule show the step of the chosen plan, of a run or of a file.
 #include <QDir>
 #include <QLabel>
+#include <QLineEdit>
 #include <QToolButton>
 #include <nlohmann/json.hpp>
 
@@ -76,6 +77,25 @@ class ShownStepTest : public WindowTest {
   const std::vector<TimelineOrigin> measured_ = {TimelineOrigin::Measured};
   const std::vector<TimelineOrigin> both_ = {TimelineOrigin::Predicted, TimelineOrigin::Measured};
 };
+
+// A field of the timeline is narrower than the sentence that says what is wrong with its text.
+TEST_F(ShownStepTest, WhatIsWrongInAQueryStandsWholeAmongTheMessages) {
+  const auto field = [this](const QString& name) -> QLineEdit& {
+    for (QLineEdit* each : window_.view(u"timeline"_s)->findChildren<QLineEdit*>())
+      if (each->accessibleName() == name) return *each;
+    throw std::runtime_error("no such field");
+  };
+  QLineEdit &filter = field(u"Filter of ops"_s), &search = field(u"Search for ops"_s);
+  type(filter, u"colour=red"_s, Qt::Key_End);
+  EXPECT_THAT(said(), Says("Timeline, filter: “colour” is not a field; fields are name, kind"));
+  type(search, u"layer=x"_s, Qt::Key_End);
+  EXPECT_THAT(said(), Says("Timeline, find: “x” is no number"));
+  type(search, u"qkv"_s, Qt::Key_End);
+  EXPECT_THAT(said(), Not(Says("find:")));
+  EXPECT_THAT(said(), Says("“colour” is not a field"));
+  type(filter, u"layer=0"_s, Qt::Key_End);
+  EXPECT_THAT(said(), Not(Says("Timeline, ")));
+}
 
 // None of them says that the plan lacks what is being worked on.
 TEST_F(ShownStepTest, AStepThatIsBeingSimulatedIsAwaited) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QTabWidget>
 #include <algorithm>
 #include <map>
 
@@ -31,6 +32,32 @@ std::vector<QCPItemText*> labels_of(const QCustomPlot& chart) {
     if (auto* label = qobject_cast<QCPItemText*>(chart.item(i))) labels.push_back(label);
   }
   return labels;
+}
+
+class Pictured : public Chart {
+ public:
+  using Chart::Chart;
+  bool has_picture() const { return !mPaintBuffers.isEmpty(); }
+};
+
+// The picture of a chart behind a tab takes megabytes. It is drawn anew when the chart is seen
+// again.
+TEST(Chart, KeepsItsPictureOnlyWhileItIsSeen) {
+  QTabWidget tabs;
+  auto* chart = new Pictured;
+  tabs.addTab(chart, u"chart"_s);
+  tabs.addTab(new QWidget, u"another"_s);
+  chart->addGraph()->setData({0.0, 1.0}, {0.0, 1.0});
+  chart->rescaleAxes();
+  shown(tabs, {400, 300});
+  ASSERT_TRUE(chart->has_picture());
+  const QImage before = chart->grab().toImage();
+  tabs.setCurrentIndex(1);
+  chart->replot();
+  EXPECT_FALSE(chart->has_picture());
+  tabs.setCurrentIndex(0);
+  EXPECT_TRUE(QTest::qWaitFor([chart] { return chart->has_picture(); }));
+  EXPECT_EQ(chart->grab().toImage(), before);
 }
 
 // However long the longest bar is, its share can be read.

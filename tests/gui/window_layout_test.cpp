@@ -124,6 +124,13 @@ TEST(FirstWindow, LeavesRoomForPicturesBesideLargeLetters) {
       }
       EXPECT_GT(most, 10 * window.fontMetrics().height()) << qPrintable(dock->objectName());
     }
+    // Plans lie in a table above their plot, both of which can be used without scrolling.
+    window.raise_view(u"plans"_s);
+    QCoreApplication::processEvents();
+    const auto* plot = window.findChild<QWidget*>(u"scatter"_s);
+    EXPECT_EQ(plot->visibleRegion().boundingRect(), plot->rect());
+    const auto* table = window.findChild<QTableView*>(u"plans_table"_s);
+    EXPECT_GE(table->viewport()->visibleRegion().boundingRect().height(), 3 * table->rowHeight(0));
   }
   QApplication::setFont(usual);
 }

@@ -464,48 +464,6 @@ TEST(Search, TriesNoContextParallelismThatIsLoweredAsAnother) {
     EXPECT_TRUE(plan.cp == 1 || plan.context_parallel == ContextParallelKind::AllGather);
 }
 
-// Plans that are reported on the way never get worse and end as the answer.
-TEST(Search, ReportsTheBestSoFar) {
-  PlanRequest request = llama_on_one_node();
-  request.front = false;
-  std::vector<std::vector<PlanCandidate>> found;
-  request.found = [&](const std::vector<PlanCandidate>& best) { found.push_back(best); };
-  const SearchResult result = search(request);
-  ASSERT_FALSE(found.empty());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_TRUE(std::is_sorted(found[i].begin(), found[i].end(),
-                               [](const auto& a, const auto& b) { return a.score < b.score; }));
-    if (i == 0) continue;
-    EXPECT_LE(found[i].front().score, found[i - 1].front().score);
-  }
-  ASSERT_EQ(found.back().size(), result.plans.size());
-  for (std::size_t i = 0; i < result.plans.size(); ++i)
-    EXPECT_EQ(found.back()[i].plan, result.plans[i].plan);
-}
-
-TEST(Search, StopsWhenAsked) {
-  PlanRequest request = llama_on_one_node();
-  std::stop_source source;
-  source.request_stop();
-  request.stop = source.get_token();
-  EXPECT_TRUE(search(request).partial);
-}
-
-// Whenever it is stopped there is a best so far; other simulations that were begun are not ended.
-TEST(Search, HasABestSoFarFromItsFirstSimulation) {
-  PlanRequest request = llama_on_one_node();
-  std::stop_source source;
-  request.stop = source.get_token();
-  request.progress = [&](const SearchProgress& progress) {
-    if (progress.share > 0.99) source.request_stop();  // all plans are evaluated
-  };
-  const SearchResult result = search(request);
-  EXPECT_TRUE(result.partial);
-  EXPECT_EQ(result.counts.simulated, 1);
-  EXPECT_EQ(result.plans.size(), 1U);
-  EXPECT_TRUE(result.front.empty());
-}
-
 TEST(Search, RefusesMoreThanThereIs) {
   PlanRequest batch = llama_on_one_node();
   batch.max_global_batch = batch.global_batch - 1;

@@ -34,6 +34,20 @@ TEST(Wording, NamesTheBottleneckAndTheResourcesThatHelp) {
             "single resource would not make it faster.");
 }
 
+TEST(Wording, SaysHowFarASearchIs) {
+  SearchProgress progress;
+  progress.checked = 31'000;
+  EXPECT_EQ(progress_text(progress), "31,000 plans checked, 0 simulated");
+  progress.simulated = 240;
+  progress.best_step = Seconds(3.2);
+  progress.open = 1203;
+  EXPECT_EQ(progress_text(progress),
+            "31,000 plans checked, 240 simulated, best step 3.2 s, 1,203 not ruled out yet");
+  progress.open = 0;
+  EXPECT_EQ(progress_text(progress),
+            "31,000 plans checked, 240 simulated, best step 3.2 s, the best plans are final");
+}
+
 // 1,024 is not divisible by 5 or 25, which every plan for 500 GPUs has among its replicas.
 TEST(Wording, SaysWhyNoPlanFitsAndWhatWould) {
   PlanRequest request = request_for("llama3-70b", 500, 1024, 8192);

@@ -133,12 +133,37 @@ TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
   view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, shape));
   ASSERT_FALSE(geometry().overview.isEmpty());
   EXPECT_EQ(scene().window.from, 0.0);
-  const double box = canvas().gantt().mean_length() / scene().window.length();
-  EXPECT_GT(box * geometry().plot.width(), 20.0);
+  const double slot = canvas().gantt().typical_length(SlotPhase::Forward) / scene().window.length();
+  EXPECT_GT(slot * geometry().plot.width(),
+            QFontMetricsF(pixel_font(10)).horizontalAdvance(u"255"_s));
   QTest::mouseClick(&paper(), Qt::LeftButton, {}, geometry().overview.center().toPoint());
   const double middle = 0.5 * (scene().window.from + scene().window.to);
   EXPECT_NEAR(middle / canvas().gantt().makespan(), 0.5, 0.01);
   EXPECT_FALSE(scene().moment.has_value());
+}
+
+// Slots of a phase are as wide, so that those of one digit have no number either where two digits
+// find no room.
+TEST_F(ScheduleViewTest, AllSlotsOfAPhaseHaveNumbersOrNoneHas) {
+  const ScheduleShape shape{2, 1, 12};
+  view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, shape));
+  const auto numbers_at = [&](double width_of_forward) {
+    const double length = canvas().gantt().makespan();
+    const double forward = canvas().gantt().typical_length(SlotPhase::Forward);
+    const double beside = paper().width() - geometry().plot.width();
+    view_.resize(static_cast<int>(beside + width_of_forward * length / forward), 320);
+    QApplication::processEvents();
+    canvas().show_window(0.0, length);
+    const QByteArray drawn = svg_of(view_);
+    std::set<qsizetype> counts;
+    for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
+      counts.insert(drawn.count('>' + QByteArray::number(microbatch) + "</text>"));
+    return counts;
+  };
+  const double two_digits = QFontMetricsF(pixel_font(10)).horizontalAdvance(u"11"_s);
+  EXPECT_EQ(numbers_at(two_digits + 8.0), std::set<qsizetype>{4}) << "both passes of two stages";
+  EXPECT_EQ(numbers_at(two_digits - 1.0), std::set<qsizetype>{2}) << "backward passes alone";
+  EXPECT_EQ(numbers_at(5.0), std::set<qsizetype>{0});
 }
 
 // A step that is shown in part scrolls along with its replay, and follows the slider and the keys.
