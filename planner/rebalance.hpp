@@ -33,8 +33,8 @@ inline constexpr double kMostSlowdown = 100.0;
 // The plan names a pool for each run of neighbouring ranks of one speed. Nodes whose ranks differ
 // are cut into several, which the links inside of the node join.
 //
-// Returns nothing if no such plan is kLeastRebalanceGain faster than `now`. Throws InputError if `scenario`
-// names pools itself, or if `now` differs from it in more than the shares.
+// Returns nothing if no such plan is kLeastRebalanceGain faster than `now`. Throws InputError if
+// `scenario` names pools itself, or if `now` differs from it in more than the shares.
 std::optional<Rebalanced> rebalance(const Scenario& scenario, const Plan& now,
                                     std::span<const double> slowdown);
 

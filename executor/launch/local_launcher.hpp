@@ -61,8 +61,8 @@ struct RebalanceFiles {
   std::filesystem::path out, report;
 };
 
-// Runs `shardwright replan --slow-rank`. Returns false if it finds no better plan, if it fails, which
-// is logged, or if this process is asked to stop.
+// Runs `shardwright replan --slow-rank`. Returns false if it finds no better plan, if it fails,
+// which is logged, or if this process is asked to stop.
 bool rebalance(const std::string& planner, const RebalanceFiles& files);
 
 }  // namespace shardwright::executor

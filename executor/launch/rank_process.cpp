@@ -156,8 +156,8 @@ class RankRun {
   }
 
  private:
-  // All ranks call it. Rank 0 learns what each has computed, and the others whether there is another
-  // plan.
+  // All ranks call it. Rank 0 learns what each has computed, and the others whether there is
+  // another plan.
   void watch_ranks(StepReport& report) {
     const auto world = static_cast<std::size_t>(trainer_.world());
     std::vector<double> sums(world + 1);
