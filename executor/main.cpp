@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/agreement.hpp"
 #include "executor/launch/launch_place.hpp"
+#include "executor/launch/load_balance.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rank_process.hpp"
@@ -90,9 +92,11 @@ std::string plan_for_remaining_ranks(const RunOptions& options, const std::strin
 }
 
 // A killed rank may have written its last step to the metrics but not to metrics.prom.
-LaunchResult launch_once(const RunOptions& options, std::int64_t world,
+LaunchResult launch_once(const RunOptions& options, std::int64_t world, LoadBalancer& balancer,
                          const std::vector<std::string>& arguments) {
-  LaunchResult result = launch_ranks(world, arguments, {options.timeout()});
+  std::function<void(LocalStore&)> meanwhile;
+  if (options.rebalance) meanwhile = [&](LocalStore& store) { balancer.poll(store); };
+  LaunchResult result = launch_ranks(world, arguments, {options.timeout()}, meanwhile);
   try {
     if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
   } catch (const RuntimeFailure& error) {
@@ -115,25 +119,30 @@ std::string plan_with_twice_the_batch(const RunOptions& options, const std::stri
   return file.string();
 }
 
-// Ranks that end well before the last step ask for a larger batch.
-bool asks_for_larger_batch(const RunOptions& options) {
-  if (!options.grows_batch()) return false;
+// Ranks that end well before the last step ask for another plan.
+bool ended_early(const RunOptions& options) {
+  if (!options.grows_batch() && !options.rebalance) return false;
   const auto steps = CheckpointFolder(options.checkpoint_folder()).steps();
   return !steps.empty() && steps.front() < options.last_step();
 }
 
 LaunchResult continue_under(const RunOptions& options, std::int64_t world, const std::string& plan,
-                            std::vector<std::string> arguments) {
+                            LoadBalancer& balancer, std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
-  return launch_once(options, world, arguments);
+  const std::vector<std::string> more = balancer.options();
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return launch_once(options, world, balancer, arguments);
 }
 
-// Goes on under plans with the batches that ranks ask for; `plan` becomes the last of them.
-LaunchResult grow(const RunOptions& options, std::int64_t world, std::string& plan,
-                  const std::vector<std::string>& given, LaunchResult result) {
-  while (result.status == 0 && !result.stopped && asks_for_larger_batch(options)) {
-    plan = plan_with_twice_the_batch(options, plan);
-    result = continue_under(options, world, plan, given);
+// Goes on under plans with the batches, or the shares of work, that ranks ask for; `plan` becomes
+// the last of them.
+LaunchResult go_on(const RunOptions& options, std::int64_t world, std::string& plan,
+                   LoadBalancer& balancer, const std::vector<std::string>& given,
+                   LaunchResult result) {
+  while (result.status == 0 && !result.stopped && ended_early(options)) {
+    if (options.grows_batch()) plan = plan_with_twice_the_batch(options, plan);
+    plan = balancer.take_plan().value_or(plan);
+    result = continue_under(options, world, plan, balancer, given);
   }
   return result;
 }
@@ -141,7 +150,9 @@ LaunchResult grow(const RunOptions& options, std::int64_t world, std::string& pl
 // Starts the ranks, and restarts them after failures.
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
   std::string plan = options.plan_now();
-  LaunchResult result = grow(options, world, plan, given, launch_once(options, world, given));
+  LoadBalancer balancer(options.planner, plan, options.out);
+  LaunchResult result =
+      go_on(options, world, plan, balancer, given, launch_once(options, world, balancer, given));
   const std::int64_t all = world;
   // The plan may use fewer ranks than are left.
   std::int64_t left = all;
@@ -153,7 +164,9 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
       plan = plan_for_remaining_ranks(options, plan, left, all);
       world = load_scenario(plan).plan.world_size();
     }
-    result = grow(options, world, plan, given, continue_under(options, world, plan, given));
+    plan = balancer.take_plan().value_or(plan);
+    result = go_on(options, world, plan, balancer, given,
+                   continue_under(options, world, plan, balancer, given));
   }
   return result.status;
 }
@@ -241,6 +254,34 @@ void check_elastic(const RunOptions& options, const Plan& plan) {
   problems.throw_if_any();
 }
 
+// Throws InputError if the run cannot move work between its ranks.
+void check_rebalance(const RunOptions& options, const Plan& plan, Device device) {
+  if (!options.rebalance) return;
+  if (!options.slowdowns.empty() &&
+      static_cast<std::int64_t>(options.slowdowns.size()) != plan.world_size()) {
+    throw InputError("--slowdowns", {{"", fmt::format("{} numbers", options.slowdowns.size()),
+                                      fmt::format("one for each of {} ranks", plan.world_size())}});
+  }
+  // A plan to continue with has pools by the ranks' speeds.
+  if (options.continued_plan.empty()) check_can_rebalance(plan, options.plan);
+  if (device == Device::Cuda) {
+    throw InputError("--rebalance", {{"", "a run on GPUs",
+                                      "a run on CPUs, where the time of each kernel is known "
+                                      "without slowing it down"}});
+  }
+}
+
+// Throws InputError if another launcher started this process: the ranks of some runs start anew.
+void check_own_launcher(const RunOptions& options, const std::optional<LaunchPlace>& place) {
+  if (!place || place->launcher == kOwnLauncher) return;
+  const auto refuse = [&](const char* option, const std::string& found) {
+    throw InputError(option, {{"", fmt::format("{} under {}", found, place->launcher),
+                               "the ranks of `shardwright run`, which it starts anew"}});
+  };
+  if (options.grows_batch()) refuse("--global-batch", "auto");
+  if (options.rebalance) refuse("--rebalance", "the option");
+}
+
 // Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
@@ -252,6 +293,7 @@ CheckedRun check_run(const RunOptions& options) {
   if (options.grows_batch()) check_grows_batch(options, scenario);
   check_validation(options, scenario);
   check_balance_loss(scenario.model, scenario.plan, options.training.balance_loss);
+  check_rebalance(options, scenario.plan, device);
   check_checkpoints(scenario.plan, options.checkpoint_every > 0 || options.resume);
   // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
@@ -260,12 +302,9 @@ CheckedRun check_run(const RunOptions& options) {
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = place_under(options, scenario.plan);
+  check_own_launcher(options, place);
   // Our own launcher has checked it already. Tokens beyond the checked part are found during
   // training (report_bad_input).
-  if (options.grows_batch() && place && place->launcher != kOwnLauncher) {
-    throw InputError("--global-batch", {{"", fmt::format("auto under {}", place->launcher),
-                                         "the ranks of `shardwright run`, which it starts anew"}});
-  }
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))

@@ -64,6 +64,7 @@ class TcpStoreServer {
 
   std::uint16_t port() const { return port_; }
   const LocalStore& local_store() const { return store_; }
+  LocalStore& local_store() { return store_; }
 
  private:
   struct Client {

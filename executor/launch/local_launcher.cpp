@@ -150,9 +150,11 @@ class RankProcesses {
 };
 
 // Waits until all ranks have ended, one has failed, or this process is asked to stop.
-void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits) {
+void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits,
+                    const std::function<void()>& meanwhile) {
   while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) {
     ranks.poll();
+    meanwhile();
     if (limits.silence) ranks.check_heartbeats(*limits.silence);
   }
   if (ranks.first_failure() == 0) return;
@@ -193,15 +195,18 @@ int stop_status() {
 }
 
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
-                          const LaunchLimits& limits) {
+                          const LaunchLimits& limits,
+                          const std::function<void(LocalStore& store)>& meanwhile) {
   const std::string token = new_token();
-  const TcpStoreServer rendezvous(kLoopback, 0, token);
+  TcpStoreServer rendezvous(kLoopback, 0, token);
   const RankWatch watch(rendezvous.local_store(), world, host_name());
   handle_stop_signals(remember_signal);
   RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
-  wait_for_ranks(ranks, limits);
+  wait_for_ranks(ranks, limits, [&] {
+    if (meanwhile) meanwhile(rendezvous.local_store());
+  });
   const auto wait_for_ends = [&] {
     const auto deadline = std::chrono::steady_clock::now() + limits.grace;
     while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.poll();
@@ -225,6 +230,25 @@ void replan(const std::string& planner, const std::string& plan, std::int64_t ra
   if (stop_status() != 0) throw RuntimeFailure("stopped during the search for a plan");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw RuntimeFailure(fmt::format("no plan fits the {} ranks that are left", ranks));
+}
+
+bool rebalance(const std::string& planner, const RebalanceFiles& files) {
+  // The exit status of `shardwright replan` where no plan is better.
+  constexpr int kNoBetterPlan = 4;
+  std::vector<std::string> arguments = {planner,      "replan",  files.plan,     "--now",
+                                        files.now,    "--out",   files.out,      "--json",
+                                        files.report, "--force", "--no-progress"};
+  for (std::size_t rank = 0; rank < files.slowdowns.size(); ++rank) {
+    if (files.slowdowns[rank] <= 1.0) continue;
+    arguments.insert(arguments.end(),
+                     {"--slow-rank", fmt::format("{}:{}", rank, files.slowdowns[rank])});
+  }
+  const int status = run_quietly(std::move(arguments));
+  if (stop_status() != 0) return false;
+  const bool found = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!found && !(WIFEXITED(status) && WEXITSTATUS(status) == kNoBetterPlan))
+    log_warning("the search for other shares of the work failed; the run goes on as it is");
+  return found;
 }
 
 }  // namespace shardwright::executor

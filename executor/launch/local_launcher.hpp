@@ -4,9 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "executor/comm/tcp_store.hpp"
 
 namespace shardwright::executor {
 
@@ -38,14 +41,28 @@ int stop_status();
 // Runs this program once for each of `world` ranks with the same arguments and waits for them. This
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
-// report (report_bad_input) is printed once.
+// report (report_bad_input) is printed once. `meanwhile`, unless it is null, is called again and
+// again with the store while all ranks run.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
-                          const LaunchLimits& limits);
+                          const LaunchLimits& limits,
+                          const std::function<void(LocalStore& store)>& meanwhile = nullptr);
 
 // Runs `shardwright replan`, which writes to `out` the plan with which the run of `plan` continues
 // on at most `ranks` ranks. `planner` is the command shardwright. Throws RuntimeFailure if there is
 // no such plan, or if this process is asked to stop (stop_status).
 void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
             const std::filesystem::path& out);
+
+// What `shardwright replan --slow-rank` reads and writes: the plan that a run began with, the one
+// that it is under, the slowdown of each rank; the plan, and the report with the gain.
+struct RebalanceFiles {
+  std::string plan, now;
+  std::vector<double> slowdowns;
+  std::filesystem::path out, report;
+};
+
+// Runs `shardwright replan --slow-rank`. Returns false if it finds no better plan, if it fails,
+// which is logged, or if this process is asked to stop.
+bool rebalance(const std::string& planner, const RebalanceFiles& files);
 
 }  // namespace shardwright::executor

@@ -9,13 +9,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/text_hash.hpp"
 #include "core/lowering/lowering.hpp"
-#include "core/spec/plan_json.hpp"
-#include "core/spec/stack_json.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
@@ -24,8 +23,10 @@
 #include "executor/data/hash.hpp"
 #include "executor/launch/agreement.hpp"
 #include "executor/launch/heartbeat.hpp"
+#include "executor/launch/load_balance.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
+#include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/parameter_server.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/log.hpp"
@@ -48,65 +49,6 @@ struct Corpus {
   TokenFile file;
   std::string checksum = file.checksum();
 };
-
-template <class Value>
-std::string text_of(const Value& value) {
-  return fmt::format("{}", value);
-}
-
-void add_plan(const Scenario& scenario, RunInputs& inputs) {
-  inputs["model"] =
-      fmt::format("{}, checksum {}", scenario.model.name, architecture_checksum(scenario.model));
-  inputs["stack"] = fmt::format("{}, checksum {}", scenario.stack.name,
-                                checksum_text(text_hash(to_json(scenario.stack).dump())));
-  const nlohmann::json members = nlohmann::json(to_json(scenario.plan)).flatten();
-  for (const auto& [pointer, value] : members.items())
-    inputs["/plan" + pointer] = value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-void add_training(const TrainingOptions& training, RunInputs& inputs) {
-  inputs["--seed"] = text_of(training.seed);
-  inputs["--steps"] = text_of(training.steps);
-  inputs["--lr"] = text_of(training.learning_rate);
-  inputs["--min-lr-ratio"] = text_of(training.least_rate_ratio);
-  inputs["--warmup-steps"] = text_of(training.warmup_steps);
-  inputs["--beta1"] = text_of(training.beta1);
-  inputs["--beta2"] = text_of(training.beta2);
-  inputs["AdamW's epsilon"] = text_of(training.epsilon);
-  inputs["--weight-decay"] = text_of(training.weight_decay);
-  inputs["--clip"] = text_of(training.clip_norm);
-  inputs["--balance-loss"] = text_of(training.balance_loss);
-}
-
-// Returns the inputs on which the result of a run depends, for comparison between its ranks: model,
-// stack and each member of the plan; size and checksum of the data; the checksum of initial
-// weights; every option that changes computation or communication; and the program's version.
-// Excludes what may differ between ranks: paths, the cluster's figures, the recorded steps. Throws
-// InputError if weights cannot be read.
-RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
-                    const TokenFile& data, const std::string& data_checksum) {
-  RunInputs inputs;
-  inputs["version"] = SHARDWRIGHT_VERSION;
-  inputs["data"] = fmt::format("{} tokens of {} bytes, checksum {}", data.tokens(),
-                               data.token_bytes(), data_checksum);
-  inputs["--device"] = name_of(device);
-  inputs["--resume"] = options.resume ? "given" : "not given";
-  inputs["--init-from"] =
-      options.init_from.empty()
-          ? "not given"
-          : fmt::format("weights with the checksum {}", WeightFiles(options.init_from).checksum());
-  inputs["--checkpoint-every"] = text_of(options.checkpoint_every);
-  inputs["--global-batch"] = options.global_batch;
-  inputs["--max-global-batch"] = text_of(options.most_batch);
-  inputs["--validation-ratio"] = text_of(options.validation_ratio);
-  inputs["--validate-every"] = text_of(options.validate_every);
-  inputs["--validation-batches"] = text_of(options.validation_batches);
-  inputs["--stop-after"] = text_of(options.stop_after);
-  inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
-  add_plan(scenario, inputs);
-  add_training(options.training, inputs);
-  return inputs;
-}
 
 OpenCommunicator with_log(OpenCommunicator open) {
   return [open = std::move(open)](const std::string& key, int rank, int size) {
@@ -145,6 +87,8 @@ class RankRun {
     state_.model_checksum = architecture_checksum(scenario.model);
     state_.data_tokens = loader_.training_tokens();
     state_.data_checksum = data.checksum;
+    if (options.rebalance && rank_ == 0)
+      slow_ranks_.emplace(program_, options.slowdowns, *rendezvous.store());
     heartbeat_.describe_activity([this] { return describe_activity(); });
   }
   ~RankRun() { heartbeat_.describe_activity(nullptr); }
@@ -161,11 +105,12 @@ class RankRun {
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
-    while (state_.steps < options_.last_step() && !wants_larger_batch_) {
+    while (state_.steps < options_.last_step() && !wants_other_plan_) {
       const std::int64_t step = state_.steps;
       step_ = step;
       activity_ = Activity::Training;
       StepReport report = run_step(step);
+      if (options_.rebalance) watch_ranks(report);
       if (options_.validates_after(step + 1) && std::isfinite(report.loss))
         report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
@@ -185,7 +130,7 @@ class RankRun {
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
-      if (!options_.saves_after(state_.steps) && !wants_larger_batch_) continue;
+      if (!options_.saves_after(state_.steps) && !wants_other_plan_) continue;
       activity_ = Activity::Saving;
       trainer_.collect_states();
       checkpoints_.save(state_);
@@ -211,6 +156,20 @@ class RankRun {
   }
 
  private:
+  // All ranks call it. Rank 0 learns what each has computed, and the others whether there is
+  // another plan.
+  void watch_ranks(StepReport& report) {
+    const auto world = static_cast<std::size_t>(trainer_.world());
+    std::vector<double> sums(world + 1);
+    sums[static_cast<std::size_t>(rank_)] = report.phases.forward_s + report.phases.backward_s;
+    sums[world] = slow_ranks_ && slow_ranks_->has_other_plan() ? 1.0 : 0.0;
+    sums = trainer_.sum_over_world(std::move(sums));
+    wants_other_plan_ = sums[world] > 0.0;
+    if (!slow_ranks_) return;
+    slow_ranks_->add(report.step, std::span(sums).first(world));
+    report.slowest = slow_ranks_->slowest();
+  }
+
   // All ranks call it. Rank 0 knows the noise scale.
   void decide_on_batch() {
     const double tokens =
@@ -218,7 +177,7 @@ class RankRun {
     const NoiseScale noise(tokens / static_cast<double>(plan_.dp), tokens, state_.noise);
     const bool wants =
         rank_ == 0 && 2 * plan_.global_batch <= options_.most_batch && noise.asks_for_twice();
-    wants_larger_batch_ = trainer_.sum_over_world(wants ? 1.0 : 0.0) > 0.0;
+    wants_other_plan_ = trainer_.sum_over_world(wants ? 1.0 : 0.0) > 0.0;
   }
 
   // The mean loss of the same held-out batches each time. All ranks call it.
@@ -402,8 +361,10 @@ class RankRun {
   std::optional<StepReport> last_;
   // Time spent waiting for checkpoints up to the last step.
   double stalled_before_ = 0.0;
-  // The run is to continue under a plan with twice the batch.
-  bool wants_larger_batch_ = false;
+  // The run is to continue under another plan: with twice the batch, or other shares of the work.
+  bool wants_other_plan_ = false;
+  // Rank 0 of a run that moves work has it.
+  std::optional<SlowRankReports> slow_ranks_;
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };

@@ -155,16 +155,25 @@ void add_failures(CLI::App& app, RunOptions& options) {
   app.add_flag("--elastic", options.elastic,
                "Restart without the ranks that died or froze, under a plan for those that are left")
       ->needs("--restarts");
+  app.add_flag("--rebalance", options.rebalance,
+               "Find ranks that become slower than others, and go on under a plan that gives them "
+               "less work where that pays")
+      ->excludes("--elastic");
 }
 
 // Options that Shardwright's own programs pass to each other; --help omits them.
 void add_internals(CLI::App& app, RunOptions& options) {
   app.option_defaults()->group("");
   app.add_option("--planner", options.planner,
-                 "The command shardwright, which plans for --elastic; `shardwright run` sets it");
+                 "The command shardwright, which plans for --elastic and --rebalance; `shardwright "
+                 "run` sets it");
   app.get_option("--elastic")->needs("--planner");
+  app.get_option("--rebalance")->needs("--planner");
   app.add_option("--continue-under", options.continued_plan,
-                 "Plan to continue with instead of PLAN; --elastic sets it");
+                 "Plan to continue with instead of PLAN; the launcher sets it");
+  app.add_option("--slowdowns", options.slowdowns,
+                 "Slowdown of each rank under that plan; --rebalance sets it")
+      ->delimiter(',');
   app.add_flag("--local", options.local,
                "Start the ranks here, even under another launcher; `shardwright run` sets it");
 }
@@ -255,6 +264,9 @@ void check_run_options(const RunOptions& options) {
     problems.add("--max-global-batch", options.grows_batch() ? "nothing" : "no --global-batch auto",
                  "both: the batch grows up to a largest one, in sequences");
   }
+  if (options.grows_batch() && options.rebalance)
+    problems.add("--rebalance", "--global-batch auto",
+                 "one of the two: replicas with unequal shares do not measure a noise scale");
   if (options.validate_every > 0 && options.validation_ratio <= 0.0)
     problems.add("--validate-every", std::to_string(options.validate_every),
                  "a --validation-ratio above 0 with it");

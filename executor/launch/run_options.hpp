@@ -57,10 +57,14 @@ struct RunOptions {
   std::int64_t restarts = 0;
   // Restart without the lost ranks, under another plan.
   bool elastic = false;
-  // The command shardwright, which makes that plan.
+  // Move work away from ranks that have become slower.
+  bool rebalance = false;
+  // The command shardwright, which makes the plans of either.
   std::string planner;
-  // The plan file with which a run that lost ranks continues; empty stands for `plan`.
+  // The plan file with which the run continues; empty stands for `plan`.
   std::string continued_plan;
+  // The slowdown of each rank that this plan was made for; empty: all are 1.
+  std::vector<double> slowdowns;
   // Start the ranks on this machine, even under another launcher.
   bool local = false;
   bool force = false;
@@ -79,8 +83,8 @@ struct RunOptions {
   }
   // True if a checkpoint follows the step that is `number`-th from 1 on.
   bool saves_after(std::int64_t number) const {
-    // A checkpoint at the end says that no larger batch is asked for.
-    const bool ends = number == last_step() && (stop_after > 0 || grows_batch());
+    // A checkpoint at the end says that no larger batch and no other plan is asked for.
+    const bool ends = number == last_step() && (stop_after > 0 || grows_batch() || rebalance);
     return ends || (checkpoint_every > 0 && number % checkpoint_every == 0);
   }
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }

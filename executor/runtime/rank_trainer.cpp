@@ -304,4 +304,17 @@ double RankTrainer::sum_over_world(double own) {
   return own;
 }
 
+std::vector<double> RankTrainer::sum_over_world(std::vector<double> own) {
+  Communicator* world = communicators_.world();
+  if (world == nullptr) return own;
+  const std::size_t bytes = own.size() * sizeof(double);
+  const auto sums = kernels_.allocate(bytes);
+  kernels_.upload(sums.get(), own.data(), bytes);
+  runner_.run_alone("sums over all ranks", [&](Queue queue) {
+    world->all_reduce(sums.get(), own.size(), Element::Float64, Reduction::Sum, queue);
+  });
+  kernels_.download(own.data(), sums.get(), bytes);
+  return own;
+}
+
 }  // namespace shardwright::executor

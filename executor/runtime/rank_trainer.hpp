@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/program/program.hpp"
 #include "core/spec/model_spec.hpp"
@@ -15,6 +16,7 @@
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/parameter_store.hpp"
 #include "executor/runtime/server_links.hpp"
+#include "executor/runtime/slow_ranks.hpp"
 #include "executor/runtime/step_runner.hpp"
 
 namespace shardwright::executor {
@@ -59,6 +61,8 @@ struct StepReport {
   // Only replicas that push to parameter servers without an agreement in each step have it. Their
   // loss is that of this replica's part of the batch.
   std::optional<UpdateCounts> update;
+  // The slowest rank of the last steps, if the run watches the ranks' speeds.
+  std::optional<SlowestRank> slowest;
 };
 
 // True if a rank's gradient over its own part of the batch is complete before the reduction, and
@@ -98,6 +102,8 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
+  // The same of several numbers, as many on each rank.
+  std::vector<double> sum_over_world(std::vector<double> own);
   // Bytes of what replicas exchanged compressed, after local steps or with parameter servers since
   // the start.
   double exchanged_bytes() const {

@@ -156,6 +156,10 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   line["tensor_peak_bytes"] = memory.tensor_peak.value();
   if (memory.process_peak > Bytes(0)) line["process_peak_bytes"] = memory.process_peak.value();
   if (checkpoint_stall_s > 0.0) line["checkpoint_stall_s"] = checkpoint_stall_s;
+  if (report.slowest) {
+    line["slowest_rank"] = report.slowest->rank;
+    line["slowest_rank_slowdown"] = report.slowest->slowdown;
+  }
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;

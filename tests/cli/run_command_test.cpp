@@ -263,6 +263,45 @@ TEST(ReplanCommand, WritesThePlanOfTheRanksThatAreLeft) {
   EXPECT_EQ(run_command("replan " + plan + " --ranks 0 --out " + smaller).exit_code, 2);
 }
 
+// The plan for slow ranks can be simulated, and the plan so far is the one that a run is under.
+TEST(ReplanCommand, GivesASlowRankLessWork) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json"), other = folder.file("other.json");
+  ASSERT_EQ(
+      run_command("simulate --model llama3.2-1b --cluster dgx-h100 --stack shardwright --gpus "
+                  "4 --dp 4 --global-batch 32 --seq-len 1024 --out " +
+                  plan)
+          .exit_code,
+      0);
+  const std::string replan = "replan " + plan + " --force --out " + other;
+  const CommandResult made = run_command(replan + " --slow-rank 2:3");
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  EXPECT_THAT(made.output, HasSubstr("replicas of 10, 10, 3, 9 microbatches"));
+  EXPECT_EQ(run_command("simulate --plan " + other).exit_code, 0);
+  const std::string now = " --now " + folder.file("now.json");
+  std::filesystem::copy_file(other, folder.file("now.json"));
+  EXPECT_EQ(run_command(replan + now + " --slow-rank 2:3").exit_code, 4) << "it is under that plan";
+  EXPECT_EQ(run_command(replan + now).exit_code, 0) << "the rank is fast again";
+  const auto content = [](const std::string& file) {
+    std::ifstream stream(file);
+    return nlohmann::json::parse(stream);
+  };
+  EXPECT_EQ(content(other), content(plan));
+  expect_refused(replan, {"--ranks: found nothing"});
+  expect_refused(replan + " --ranks 2 --slow-rank 2:3", {"--ranks: found 2 with --slow-rank"});
+  expect_refused(replan + " --slow-rank 4:2 --slow-rank 1:0.5 --slow-rank 1",
+                 {"--slow-rank: found \"4\"", "a factor from 1 to 100", "RANK:FACTOR"});
+}
+
+TEST(RunCommand, RefusesToMoveWorkThatCannotMove) {
+  const ScratchFolder folder;
+  const std::string line = "run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                           " --steps 3 --rebalance --out " + folder.file("run");
+  expect_refused(line, {"/plan: found dp 1, ZeRO 1, pp 1, vpp 1",
+                        "for --rebalance: replicas with ZeRO 0 or 1"});
+  expect_refused(line + " --restarts 1 --elastic", {"--elastic excludes --rebalance"});
+}
+
 TEST(RunCommand, RefusesWeightsOfAnotherModel) {
   const ScratchFolder folder;
   expect_refused("run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +

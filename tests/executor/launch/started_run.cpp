@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -123,6 +124,9 @@ StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more,
     : out_(std::move(out)), messages_(out_.string() + ".messages") {
   std::vector<std::string> arguments = run_arguments(out_, steps, data);
   if (!plan.empty()) arguments[1] = plan;
+  const std::string option = *(arguments.end() - 2);
+  if (std::find(more.begin(), more.end(), option) != more.end())
+    arguments.erase(arguments.end() - 2, arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
   launcher_ = start_executor(std::move(arguments), own_environment(), messages_);
 }

@@ -31,7 +31,8 @@ std::vector<std::string> run_arguments(const std::filesystem::path& out, int ste
 
 class StartedRun {
  public:
-  // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.
+  // Trains into `out`, with a checkpoint each five steps unless `more` has --checkpoint-every. Its
+  // messages go to a file beside `out`.
   // An empty `plan` stands for the one above.
   StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps,
              const std::filesystem::path& data = {}, const std::filesystem::path& plan = {});
