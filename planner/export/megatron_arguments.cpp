@@ -10,6 +10,7 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/plan_text.hpp"
 #include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/megatron_layer_kinds.hpp"

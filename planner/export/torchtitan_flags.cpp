@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/spec/plan_check.hpp"
+#include "core/spec/plan_text.hpp"
 #include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/plan_export.hpp"
