@@ -404,7 +404,7 @@ void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
   if (!steps.empty()) text += text_of_last(steps);
-  if (process_.is_running()) text += text_of_progress(steps, wanted_steps_);
+  if (process_.is_running()) text += with_whole_quantities(text_of_progress(steps, wanted_steps_));
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));
