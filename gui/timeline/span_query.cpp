@@ -12,11 +12,17 @@ namespace {
 
 constexpr int kQueriedKinds = static_cast<int>(OpKind::Receive) + 1;
 
-// The value of an enumeration with this name, in its spelling with or without underscores.
 template <class E>
-std::optional<int> value_named(const QString& name, int count) {
-  for (int i = 0; i < count; ++i) {
-    QString known = to_qstring(name_of(static_cast<E>(i)));
+QStringList value_names(int count) {
+  QStringList names;
+  for (int i = 0; i < count; ++i) names.append(to_qstring(name_of(static_cast<E>(i))));
+  return names;
+}
+
+// The place of `name` among `names`, in their spelling with or without underscores.
+std::optional<int> place_among(const QString& name, const QStringList& names) {
+  for (int i = 0; i < names.size(); ++i) {
+    QString known = names[i];
     if (name.compare(known, Qt::CaseInsensitive) == 0) return i;
     if (name.compare(known.replace(u'_', u'-'), Qt::CaseInsensitive) == 0) return i;
   }
@@ -75,21 +81,21 @@ QString SpanQuery::read_term(const QueryTerm& query, Term& term) {
 }
 
 QString SpanQuery::read_value(const QString& value, Relation relation, Term& term) {
-  std::optional<int> bit;
+  QStringList names;
   switch (term.field) {
     case Field::Name:
       break;
     case Field::Kind:
-      bit = value_named<OpKind>(value, kQueriedKinds);
+      names = value_names<OpKind>(kQueriedKinds);
       break;
     case Field::Stream:
-      bit = value_named<Stream>(value, kStreams);
+      names = value_names<Stream>(kStreams);
       break;
     case Field::Phase:
-      bit = value_named<Phase>(value, kPhases);
+      names = value_names<Phase>(kPhases);
       break;
     case Field::Group:
-      bit = value_named<Group>(value, kGroups);
+      names = value_names<Group>(kGroups);
       break;
     default:
       return read_number(value, relation, term);
@@ -97,10 +103,10 @@ QString SpanQuery::read_value(const QString& value, Relation relation, Term& ter
   if (relation != Relation::Equal) return u"“%1”: only numbers are compared by size"_s.arg(value);
   if (term.field == Field::Name) {
     term.names.push_back(value.toLower().toStdString());
-  } else if (!bit) {
-    return u"“%1” is not a value of its field"_s.arg(value);
-  } else {
+  } else if (const std::optional<int> bit = place_among(value, names)) {
     term.values |= std::uint64_t{1} << static_cast<unsigned>(*bit);
+  } else {
+    return u"“%1” is none of %2"_s.arg(value, names.join(u", "_s));
   }
   return {};
 }

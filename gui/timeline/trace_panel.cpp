@@ -86,14 +86,14 @@ void TracePanel::show_measured(const std::vector<calibration::TraceReport>& repo
                                const QStringList& names) {
   if (reports.size() == 1) {
     title_->setText(trace_title(reports.front()));
-    summary_->setText(trace_summary(reports.front()) + u'.');
+    summary_->setText(with_whole_quantities(trace_summary(reports.front()) + u'.'));
   } else {
     title_->setText(names.join(u" beside "_s));
     QStringList summaries;
     for (const calibration::TraceReport& report : reports)
       summaries.append(u"%1: %2; %3."_s.arg(summaries.isEmpty() ? u"first"_s : u"second"_s,
                                             trace_title(report), trace_summary(report)));
-    summary_->setText(summaries.join(u'\n'));
+    summary_->setText(with_whole_quantities(summaries.join(u'\n')));
   }
   show_whole(*categories_, category_table(reports));
   show_note({});

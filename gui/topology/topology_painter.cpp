@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -36,8 +38,8 @@ constexpr std::array<QRgb, 6> kDarkScale = {0xff59606b, 0xff96551f, 0xffc46a1c,
                                             0xfff08c1e, 0xfffec44f, 0xfffff7bc};
 
 // The width of a line, in pixels, shows its share as well.
-double sequential_width(double share) {
-  return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
+double sequential_width(double share, double widest) {
+  return 1.0 + (widest - 1.0) * std::clamp(share, 0.0, 1.0);
 }
 
 // Returns a way beside another one that is straight or has right angles.
@@ -90,6 +92,19 @@ double scale_end(const std::vector<double>& utilisation) {
     if (!busiest || utilisation[*busiest] <= end) return end;
   }
   return 1.0;
+}
+
+double widest_line(const TopologyLayout& layout) {
+  constexpr double kWidest = 5.0, kGap = 2.0;
+  std::set<double> tracks;
+  for (const MapLine& line : layout.lines)
+    if (line.points.size() > 2) tracks.insert(line.points[1].y());
+  double widest = kWidest, before = std::numeric_limits<double>::lowest();
+  for (const double track : tracks) {
+    const double distance = track - std::exchange(before, track);
+    widest = std::min(widest, std::max(distance - kGap, 0.5 * distance));
+  }
+  return widest;
 }
 
 QString load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
@@ -164,10 +179,10 @@ void TopologyPainter::paint_lines() {
   for (const MapLine& line : layout_.lines) lines.emplace_back(load_of(line).share, &line);
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  const double end = scale_end(scene_.utilisation);
+  const double end = scale_end(scene_.utilisation), widest = widest_line(layout_);
   for (const auto& [load, line] : lines) {
     const double share = load / end;
-    painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
+    painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share, widest),
                          Qt::SolidLine, Qt::FlatCap));
     draw_way(line->points);
   }
@@ -338,8 +353,8 @@ void TopologyPainter::paint_bottleneck() {
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
     // The mark is near the lower end, where lines do not cross yet.
     const QPointF middle = line.points[0] + kMarkPlace * (line.points[1] - line.points[0]);
-    painter_.setPen(
-        QPen(colours_.bad, sequential_width(load.share / scale_end(scene_.utilisation)) + 2.0));
+    const double share = load.share / scale_end(scene_.utilisation);
+    painter_.setPen(QPen(colours_.bad, sequential_width(share, widest_line(layout_)) + 2.0));
     draw_way(line.points);
     painter_.setBrush(Qt::NoBrush);
     painter_.setPen(QPen(colours_.bad, 2.0));

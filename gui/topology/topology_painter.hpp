@@ -102,6 +102,10 @@ QColor sequential_colour(double share, bool dark);
 // Returns the end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
 double scale_end(const std::vector<double>& utilisation);
 
+// Returns the width of a line of the highest load, in pixels: less where lines run beside each
+// other so closely that they would read as one.
+double widest_line(const TopologyLayout& layout);
+
 // "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
 QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 

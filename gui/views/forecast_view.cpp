@@ -20,7 +20,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLeastTrajectoryHeight = 250, kLeastBarsHeight = 170;
+constexpr int kLeastTrajectoryHeight = 280, kLeastBarsHeight = 170;
 constexpr std::size_t kFigures = 7;
 constexpr const char* kFirstTokens = "2T";
 constexpr const char* kFirstLoss = "1.95";

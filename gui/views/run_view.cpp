@@ -79,9 +79,10 @@ QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   if (steps.empty() || wanted <= 0) return {};
   const double step_s = median_step_time(steps);
   const double done = std::min<double>(steps.back().step + 1.0, wanted);
+  // An estimate has no parts of a second.
+  const Seconds left(std::ceil((wanted - done) * step_s));
   return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
-      .arg(percent_text(done / wanted), long_time_text(Seconds((wanted - done) * step_s)),
-           time_text(Seconds(step_s)));
+      .arg(percent_text(done / wanted), long_time_text(left), time_text(Seconds(step_s)));
 }
 
 QString text_of_damage(const RunFollower& run, const QString& metrics) {
@@ -403,7 +404,7 @@ void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
   if (!steps.empty()) text += text_of_last(steps);
-  if (process_.is_running()) text += text_of_progress(steps, wanted_steps_);
+  if (process_.is_running()) text += with_whole_quantities(text_of_progress(steps, wanted_steps_));
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));

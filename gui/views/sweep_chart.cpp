@@ -207,9 +207,13 @@ void SweepChart::add_tips() {
 
 TipLine SweepChart::tip_line(SweepFigure figure, const SweepPoint& point) const {
   const SweepValue value = value_at(point, figure);
-  QString text = short_text(value.value);
+  // The ends of an interval across a thousand have the same unit.
+  const auto text_of = [](double number) {
+    return number >= 999.5 && number < 1e4 ? fixed_text(number, 0) : short_text(number);
+  };
+  QString text = text_of(value.value);
   if (value.low != value.high)
-    text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+    text += tr(" (80 %: %1 to %2)").arg(text_of(value.low), text_of(value.high));
   return {title_of(figure), text};
 }
 

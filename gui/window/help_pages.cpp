@@ -7,6 +7,8 @@
 #include <QMessageBox>
 #include <QRegularExpression>
 #include <QTextBrowser>
+#include <QTextFrame>
+#include <QTextTable>
 #include <QVBoxLayout>
 
 #include "gui/models/text.hpp"
@@ -29,6 +31,23 @@ QString glossary() {
   return QString::fromUtf8(page.readAll()).replace(link, u"\\1"_s);
 }
 
+// Tables get single lines and room around their texts.
+void restyle_tables(QTextDocument& page, const QColor& line) {
+  for (QTextFrame* frame : page.rootFrame()->childFrames()) {
+    auto* table = qobject_cast<QTextTable*>(frame);
+    if (table == nullptr) continue;
+    constexpr double kPadding = 4.0;
+    QTextTableFormat format = table->format();
+    format.setBorderCollapse(true);
+    format.setBorder(1.0);
+    format.setBorderStyle(QTextFrameFormat::BorderStyle_Solid);
+    format.setBorderBrush(line);
+    format.setCellSpacing(0.0);
+    format.setCellPadding(kPadding);
+    table->setFormat(format);
+  }
+}
+
 // Goes to the next place of the text, and from the last one to the first.
 void find_in(QTextBrowser& page, const QString& text) {
   if (text.isEmpty() || page.find(text)) return;
@@ -49,6 +68,7 @@ void show_glossary(QWidget* window) {
   dialog->setWindowTitle(QObject::tr("Glossary"));
   auto* page = named<QTextBrowser>(u"glossary_page"_s);
   page->setMarkdown(glossary());
+  restyle_tables(*page->document(), page->palette().color(QPalette::Mid));
   auto* line = named<QLineEdit>(u"glossary_find"_s);
   line->setPlaceholderText(QObject::tr("Find a word: bubble, ZeRO, MFU …"));
   line->setClearButtonEnabled(true);

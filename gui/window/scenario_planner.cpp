@@ -59,6 +59,11 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.plans->show_waiting(tr("Searching …"));
     parts_.why->show_obstacle({});
   });
+  // A search that checks plans has found nothing wrong with the fields.
+  connect(&search_, &PlanSearch::progressed, this, [this] {
+    parts_.scenario->show_problems({});
+    parts_.messages->take_back(u"search"_s);
+  });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     shown_ = parts_.document->choice();
     parts_.scenario->show_problems({});

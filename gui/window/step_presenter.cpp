@@ -351,7 +351,8 @@ void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
   views_.timeline->show_source(
       is_beside_ ? tr("The trace of %1 (measured) beside the step of the chosen plan (predicted)")
                        .arg(names)
-                 : tr("The trace of %1").arg(names));
+      : trace_names_.size() > 1 ? tr("The traces of %1").arg(names)
+                                : tr("The trace of %1").arg(names));
 }
 
 void StepPresenter::leave_timelines() {

@@ -7,6 +7,8 @@
 #include <QToolButton>
 #include <optional>
 
+#include "core/base/quantity_text.hpp"
+#include "core/spec/this_machine.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/icons.hpp"
 #include "gui/views/run_view.hpp"
@@ -177,8 +179,13 @@ QString MainWindow::scenario_title() const {
   const auto last_part = [](const std::string& name) {
     return to_qstring(name).section(u'/', -1).remove(u".json"_s);
   };
-  return tr("%1 on %2 GPUs of %3")
-      .arg(last_part(choice.model), count_text(choice.gpus), last_part(choice.cluster));
+  // Its accelerators need not be GPUs.
+  if (choice.cluster == cached_profile().string())
+    return tr("%1 on %2 of this machine")
+        .arg(last_part(choice.model), to_qstring(format_plural(choice.gpus, "rank")));
+  return tr("%1 on %2 of %3")
+      .arg(last_part(choice.model), to_qstring(format_plural(choice.gpus, "GPU")),
+           last_part(choice.cluster));
 }
 
 void MainWindow::update_title() {

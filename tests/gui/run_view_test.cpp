@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QMessageBox>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSpinBox>
 #include <QTableWidget>
 #include <QToolButton>
@@ -95,6 +96,9 @@ TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));
   start_long_run();
   EXPECT_EQ(enabled(), std::vector<bool>(5, false));
+  // No line breaks between a number and its unit.
+  static const QRegularExpression kMedian(u"median of [\\d.]+\u00a0m?s a step"_s);
+  EXPECT_TRUE(wait_for([&] { return state().contains(kMedian); })) << qPrintable(state());
   view_->stop();
   ASSERT_TRUE(ends_well());
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));

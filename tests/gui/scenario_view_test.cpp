@@ -365,6 +365,22 @@ TEST_F(ScenarioViewTest, AProblemStaysUntilItsFieldIsChanged) {
   }
 }
 
+// The plans of this scenario take seconds, its problem goes before.
+TEST_F(ScenarioViewTest, AProblemGoesAsASearchBeginsAndNotWithItsPlans) {
+  ScenarioChoice choice;
+  choice.model = "deepseek-v3";
+  choice.cluster = "h800-ib";
+  choice.gpus = 1'000'000;
+  window_.document().reset(choice);
+  window_.begin({});
+  auto& problem = find<QLabel>("problem_gpus");
+  ASSERT_TRUE(wait_for([&] { return shows_problem(problem, u"expected at most"_s); }));
+  choice.gpus = 2048;
+  window_.document().replace(u"GPUs"_s, choice);
+  ASSERT_TRUE(wait_for([&] { return !problem.isVisible(); }));
+  EXPECT_EQ(window_.selection().set(), nullptr);
+}
+
 TEST_F(ScenarioViewTest, ANameThatWasProbablyMeantIsTakenByAClick) {
   ScenarioChoice choice = small_choice();
   const std::string meant = choice.model;

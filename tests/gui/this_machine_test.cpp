@@ -50,6 +50,7 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   EXPECT_EQ(choice.precision, "fp32");
   EXPECT_LE(choice.seq_len, load_model("tiny-llama").max_seq_len);
   EXPECT_EQ(cluster.currentText(), to_qstring(cached_profile().string()));
+  EXPECT_THAT(window_.windowTitle(), Says("tiny-llama on 2 ranks of this machine"));
   ASSERT_TRUE(shows([&](const PlanSet& set) {
     return set.complete && set.request.gpus == 2 && !set.plans.empty();
   }));

@@ -128,6 +128,8 @@ TEST_F(TraceViewTest, TwoTracesStandBesideEachOtherWithTheirLargestDifferences) 
   EXPECT_TRUE(tracks().compares_same_origin());
   EXPECT_EQ(find<QLabel>("trace_title").text(), u"before.json.gz beside after.json.gz"_s);
   EXPECT_THAT(find<QLabel>("trace_summary").text(), Says("second: rank 0"));
+  EXPECT_THAT(find<QLabel>("trace_summary").text(), Says("\u00a0ms"));
+  EXPECT_THAT(find<QLabel>("timeline_source").text(), Says("The traces of before.json.gz and"));
   EXPECT_TRUE(column("trace_categories", 3).front().startsWith(u'−'));
   EXPECT_EQ(column("trace_step", 0).size(), 4);
   EXPECT_TRUE(column("trace_step", 3).front().startsWith(u'−'));

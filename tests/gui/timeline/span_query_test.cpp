@@ -51,6 +51,8 @@ TEST(SpanQuery, ReportsWhatItCannotRead) {
   QStringList problems;
   const SpanQuery query = SpanQuery::parse(u"colour=red qkv layer=x kind=gem kind="_s, &problems);
   EXPECT_EQ(problems.size(), 4);
+  EXPECT_EQ(problems.filter(u"“gem” is none of gemm, "_s).size(), 1)
+      << qPrintable(problems.join(u';'));
   EXPECT_FALSE(query.empty());
 }
 

@@ -118,6 +118,7 @@ TEST(TopologyLayout, LinksThatWouldCrossHaveATrackForEachSwitch) {
     for (const auto& [height, ends] : ends_of_track) {
       EXPECT_EQ(ends.size(), 1U);
       EXPECT_GE(height - before, 2.5);
+      EXPECT_GE(height - before - widest_line(layout), 1.0);  // Two lines do not read as one.
       before = height;
     }
   }
@@ -126,8 +127,9 @@ TEST(TopologyLayout, LinksThatWouldCrossHaveATrackForEachSwitch) {
 // Links whose lines do not cross are straight.
 TEST(TopologyLayout, AFanOfLinksIsStraight) {
   const ClusterMap map(load_cluster("dgx-h100"), 8);
-  for (const MapLine& line : lay_out(map, {0.0, 0.0, 1000.0, 500.0}, 0).lines)
-    EXPECT_EQ(line.points.size(), 2U);
+  const TopologyLayout layout = lay_out(map, {0.0, 0.0, 1000.0, 500.0}, 0);
+  for (const MapLine& line : layout.lines) EXPECT_EQ(line.points.size(), 2U);
+  EXPECT_EQ(widest_line(layout), 5.0);
 }
 
 // If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all
