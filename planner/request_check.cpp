@@ -106,12 +106,12 @@ void check_cluster(const PlanRequest& request, ProblemList& problems) {
   const ClusterSpec& cluster = request.cluster;
   const auto most = cluster.most_accelerators();
   if (most && request.gpus > *most) {
-    problems.add(
-        "gpus", fmt::format("{}", request.gpus),
-        cluster.nodes > 0
-            ? fmt::format("at most the {} accelerators of the cluster {}", *most, cluster.name)
-            : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
-                          cluster.fabric.name));
+    problems.add("gpus", format_count(request.gpus),
+                 cluster.nodes > 0
+                     ? fmt::format("at most the {} accelerators of the cluster {}",
+                                   format_count(*most), cluster.name)
+                     : fmt::format("at most the {} accelerators that the fabric {} can join",
+                                   format_count(*most), cluster.fabric.name));
   }
 }
 
@@ -129,8 +129,9 @@ void check_pools(const PlanRequest& request, ProblemList& problems) {
                  fmt::format("at most {}", kMostPools));
   const std::int64_t accelerators = size_of_pools(cluster, request.gpus);
   if (request.gpus > accelerators)
-    problems.add("gpus", fmt::format("{}", request.gpus),
-                 fmt::format("at most the {} accelerators of the pools", accelerators));
+    problems.add(
+        "gpus", format_count(request.gpus),
+        fmt::format("at most the {} accelerators of the pools", format_count(accelerators)));
 }
 
 void check_price(const PlanRequest& request, const ClusterSpec& pool, ProblemList& problems) {
