@@ -197,13 +197,13 @@ PlacedLook PlacedCut::make_fit(Plan& plan, const std::vector<StageLoad>& loads) 
   return look;
 }
 
-PlacedLook PlacedCut::recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads) {
+void PlacedCut::recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads) {
   plan.recompute_layers = 0;
   plan.stage_recompute_layers.clear();
   for (const StageLoad& load : loads)
     plan.stage_recompute_layers.push_back(
         plan.stage_layers[largest_chunk(load, plan.stage_layers)]);
-  if (!look_at(plan).fits) return look_at(plan);
+  if (!look_at(plan).fits) return;
   for (std::int64_t& layers : plan.stage_recompute_layers) {
     std::int64_t too_few = -1, enough = layers;
     while (enough - too_few > 1) {
@@ -212,7 +212,6 @@ PlacedLook PlacedCut::recompute_by_stage(Plan& plan, const std::vector<StageLoad
     }
     layers = enough;
   }
-  return look_at(plan);
 }
 
 PlacedLook PlacedCut::improve(Plan& plan, const std::vector<StageLoad>& loads) {

@@ -95,7 +95,7 @@ class PlacedCut {
 
   // Lets each stage of a plan with full recomputation recompute as few layers as it has room for.
   // The memory of a stage does not depend on what others recompute, and no layer less takes longer.
-  PlacedLook recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads);
+  void recompute_by_stage(Plan& plan, const std::vector<StageLoad>& loads);
 
  private:
   double score_of(const Plan& plan, const sim::StageCosts& costs, Seconds analytic) const;

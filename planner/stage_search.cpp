@@ -39,7 +39,7 @@ struct PlacedEvaluation {
   Evaluation counts;
   // All plans that fit, and those that are faster than the compared one.
   std::int64_t evaluated = 0, faster = 0;
-  // Of each plan the split with the least score.
+  // Each plan with the split that has the least score.
   std::vector<PlacedPlan> plans;
 };
 
@@ -265,11 +265,11 @@ class PlacedSearch {
     PlacedCut cut(request_, space.placed, space.cuts[placed.cut], known_, profiles_.local());
     const std::vector<StageLoad> loads = cut.loads_of(plan);
     for (int round = 0; round < kRounds; ++round) {
-      PlacedLook look = cut.recompute_by_stage(plan, loads);
+      cut.recompute_by_stage(plan, loads);
       if (rule_broken_by(request_, plan, false) ||
           first_broken_constraint(request_.constraints, plan))
         return;
-      look = cut.improve(plan, loads);
+      const PlacedLook look = cut.improve(plan, loads);
       if (!look.better_than(placed.look)) return;
       placed.look = look;
       placed.layers = plan.stage_layers;

@@ -244,17 +244,17 @@ TEST(FidelityLevels, AgreeOnLowRankAdapters) {
       });
 }
 
+void recompute_all_layers(Plan& plan) {
+  plan.recompute = RecomputePolicy::Full;
+  plan.recompute_layers = 0;
+  plan.recompute_modules = {};
+  plan.offload_activations = false;
+}
+
 // Groups and intervals of recomputed layers, beside layers that are recomputed one by one.
 TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
   expect_agreement(
-      "groups", 20261127,
-      [](Plan& plan) {
-        plan.recompute = RecomputePolicy::Full;
-        plan.recompute_layers = 0;
-        plan.recompute_modules = {};
-        plan.offload_activations = false;
-      },
-      [](std::mt19937& random, PlanRequest&, Plan& plan) {
+      "groups", 20261127, recompute_all_layers, [](std::mt19937& random, PlanRequest&, Plan& plan) {
         std::int64_t& number = one_in(random, 3) ? plan.recompute_interval : plan.recompute_group;
         number = pick<std::int64_t>(random, {2, 3, 4});
       });
@@ -265,10 +265,7 @@ TEST(FidelityLevels, AgreeOnStagesThatRecomputeOtherNumbersOfLayers) {
   expect_agreement(
       "recomputation by stage", 20261201,
       [](Plan& plan) {
-        plan.recompute = RecomputePolicy::Full;
-        plan.recompute_layers = 0;
-        plan.recompute_modules = {};
-        plan.offload_activations = false;
+        recompute_all_layers(plan);
         if (plan.schedule == ScheduleKind::DualPipe) plan.schedule = ScheduleKind::OneFOneB;
       },
       [](std::mt19937& random, PlanRequest& request, Plan& plan) {

@@ -142,7 +142,7 @@ TEST(PoolSearch, EqualsEveryPlacementAndSplitOnRandomSmallJobs) {
   EXPECT_EQ(with_plans, kJobs);
 }
 
-// Of the plans with the same split, none whose stages recompute other numbers of layers fits and is
+// No plan with the same split whose stages recompute other numbers of layers both fits and is
 // faster.
 TEST(PoolSearch, StagesRecomputeNoMoreLayersThanTheyHaveTo) {
   std::mt19937 random(20261203);
