@@ -293,28 +293,25 @@ std::optional<NotFiniteOp> RankTrainer::find_not_finite(std::int64_t step, const
 }
 
 double RankTrainer::sum_over_world(double own) {
-  Communicator* world = communicators_.world();
-  if (world == nullptr) return own;
-  double* sum = &static_cast<Sums*>(sums_.get())->over_world;
-  kernels_.upload(sum, &own, sizeof(own));
-  runner_.run_alone("sum over all ranks", [&](Queue queue) {
-    world->all_reduce(sum, 1, Element::Float64, Reduction::Sum, queue);
-  });
-  kernels_.download(&own, sum, sizeof(own));
+  if (communicators_.world() != nullptr)
+    replace_by_sums({&own, 1}, &static_cast<Sums*>(sums_.get())->over_world);
   return own;
 }
 
 std::vector<double> RankTrainer::sum_over_world(std::vector<double> own) {
-  Communicator* world = communicators_.world();
-  if (world == nullptr) return own;
-  const std::size_t bytes = own.size() * sizeof(double);
-  const auto sums = kernels_.allocate(bytes);
-  kernels_.upload(sums.get(), own.data(), bytes);
-  runner_.run_alone("sums over all ranks", [&](Queue queue) {
-    world->all_reduce(sums.get(), own.size(), Element::Float64, Reduction::Sum, queue);
-  });
-  kernels_.download(own.data(), sums.get(), bytes);
+  if (communicators_.world() == nullptr) return own;
+  const auto sums = kernels_.allocate(own.size() * sizeof(double));
+  replace_by_sums(own, static_cast<double*>(sums.get()));
   return own;
+}
+
+void RankTrainer::replace_by_sums(std::span<double> own, double* on_device) {
+  kernels_.upload(on_device, own.data(), own.size_bytes());
+  runner_.run_alone("sums over all ranks", [&](Queue queue) {
+    communicators_.world()->all_reduce(on_device, own.size(), Element::Float64, Reduction::Sum,
+                                       queue);
+  });
+  kernels_.download(own.data(), on_device, own.size_bytes());
 }
 
 }  // namespace shardwright::executor

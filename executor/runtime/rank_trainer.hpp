@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,8 @@ class RankTrainer {
 
  private:
   void prepare();
+  // Replaces each value by its sum over all ranks, by way of room for them on the device.
+  void replace_by_sums(std::span<double> own, double* on_device);
   // Uploads the batch and returns the state of a step.
   StepState state_of(std::int64_t step, const Batch& batch);
   // The mean over the whole batch of this rank's loss, which all ranks call.
