@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sanitized.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -21,8 +23,9 @@ double resident_megabytes() {
 // The small block lies behind the large one in the heap of the thread, which could not shrink.
 TEST(FreedMemory, OfALargeBlockGoesBackThoughASmallOneIsKept) {
 #ifndef __GLIBC__
-  GTEST_SKIP() << "the allocator of another C library";
+  GTEST_SKIP() << "The allocator is that of another C library.";
 #endif
+  if (kSanitized) GTEST_SKIP() << "The allocator of a sanitizer keeps freed blocks.";
   return_large_blocks_at_once();
   const double before = resident_megabytes();
   std::unique_ptr<std::vector<char>> small;
