@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -72,31 +71,55 @@ struct CurveLaw {
   double squares = 0.0;
 };
 
-// The best law with this exponent, by linear least squares. Without one whose losses are at least
-// zero, none of the sizes has a least loss.
+// Means over the points of one size of model.
+struct SizeMoments {
+  double count = 0.0, fall = 0.0, loss = 0.0;
+};
+
+// The best law with this exponent, by linear least squares: the fall of the loss is what the points
+// of each size say of it, about their own means. Without a law whose losses are at least zero, none
+// of the sizes has a least loss.
 CurveLaw law_with(double exponent, const std::vector<CurvePoint>& points,
                   const std::vector<double>& sizes) {
-  const auto rows = static_cast<Eigen::Index>(points.size());
-  const auto columns = static_cast<Eigen::Index>(sizes.size()) + 1;
-  Eigen::MatrixXd terms = Eigen::MatrixXd::Zero(rows, columns);
-  Eigen::VectorXd losses(rows);
-  for (Eigen::Index i = 0; i < rows; ++i) {
-    const CurvePoint& point = points[static_cast<std::size_t>(i)];
-    terms(i, std::ranges::find(sizes, point.parameters) - sizes.begin()) = 1.0;
-    terms(i, columns - 1) = std::pow(point.tokens, -exponent);
-    losses[i] = point.loss;
+  const auto size_of = [&](const CurvePoint& point) {
+    return static_cast<std::size_t>(std::ranges::find(sizes, point.parameters) - sizes.begin());
+  };
+  const auto fall_of = [&](const CurvePoint& point) { return std::pow(point.tokens, -exponent); };
+  std::vector<SizeMoments> means(sizes.size());
+  double raw_products = 0.0, raw_squares = 0.0;
+  for (const CurvePoint& point : points) {
+    SizeMoments& mean = means[size_of(point)];
+    const double fall = fall_of(point);
+    mean.count += 1.0;
+    mean.fall += fall;
+    mean.loss += point.loss;
+    raw_products += fall * point.loss;
+    raw_squares += fall * fall;
   }
-  Eigen::VectorXd solution = terms.colPivHouseholderQr().solve(losses);
-  if (solution.minCoeff() < 0.0) {
-    const Eigen::VectorXd fall = terms.col(columns - 1);
-    solution.setZero();
-    solution[columns - 1] = fall.dot(losses) / fall.squaredNorm();
+  for (SizeMoments& mean : means) {
+    mean.fall /= mean.count;
+    mean.loss /= mean.count;
+  }
+  double products = 0.0, squares = 0.0;
+  for (const CurvePoint& point : points) {
+    const SizeMoments& mean = means[size_of(point)];
+    const double fall = fall_of(point) - mean.fall;
+    products += fall * (point.loss - mean.loss);
+    squares += fall * fall;
   }
   CurveLaw law;
-  law.least.assign(solution.data(), solution.data() + columns - 1);
-  law.coefficient = solution[columns - 1];
   law.exponent = exponent;
-  law.squares = (terms * solution - losses).squaredNorm();
+  law.coefficient = squares > 0.0 ? products / squares : 0.0;
+  for (const SizeMoments& mean : means)
+    law.least.push_back(mean.loss - law.coefficient * mean.fall);
+  if (law.coefficient < 0.0 || std::ranges::min(law.least) < 0.0) {
+    law.least.assign(sizes.size(), 0.0);
+    law.coefficient = raw_products / raw_squares;
+  }
+  for (const CurvePoint& point : points) {
+    const double error = law.least[size_of(point)] + law.coefficient * fall_of(point) - point.loss;
+    law.squares += error * error;
+  }
   return law;
 }
 

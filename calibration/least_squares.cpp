@@ -27,7 +27,10 @@ constexpr double kNearLimit = 1e-4;
 
 // Two-sided 95 % quantile of Student's t distribution.
 double quantile_of(double degrees_of_freedom) {
-  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), 0.975);
+  // Without long double, whose functions would be compiled too.
+  using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+  return boost::math::quantile(
+      boost::math::students_t_distribution<double, Policy>(degrees_of_freedom), 0.975);
 }
 
 VectorXd to_eigen(const std::vector<double>& values) {

@@ -1,24 +1,17 @@
 # shardwright_unity(TARGET SOURCES...)
 #
-# Compiles the sources of a folder in groups of up to SHARDWRIGHT_UNITY_SIZE files, each group as one
+# Compiles the sources of a target in groups of up to SHARDWRIGHT_UNITY_SIZE files, each group as one
 # translation unit: headers are parsed and templates instantiated once a group, which makes a clean build
-# several times faster. Names in the anonymous namespaces of one folder are therefore distinct.
+# several times faster. Names in the anonymous namespaces of one target are therefore distinct.
 function(shardwright_unity target)
   if(NOT SHARDWRIGHT_UNITY)
     return()
   endif()
-  set(previous)
+  set(files 0)
   foreach(source IN LISTS ARGN)
-    cmake_path(GET source PARENT_PATH folder)
-    if(NOT folder STREQUAL previous)
-      set(previous ${folder})
-      set(files 0)
-    endif()
     math(EXPR group "${files} / ${SHARDWRIGHT_UNITY_SIZE}")
     math(EXPR files "${files} + 1")
-    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${folder})
-    string(REPLACE "/" "_" name "${name}")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${group})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${group})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
@@ -33,6 +26,22 @@ function(shardwright_precompile target)
     target_precompile_headers(${target} ${ARGN})
   endif()
 endfunction()
+
+# shardwright_link_libraries_first(OPTIMISATION)
+#
+# Makes the programs of a folder name their libraries before their own objects: a linker takes a template or an inline
+# function from the first object that has it, here from the optimised library. The variable OPTIMISATION gets the level
+# that the programs' own sources need then. Only mold accepts the order; with another linker the libraries run what the
+# programs' sources compile.
+macro(shardwright_link_libraries_first optimisation)
+  if(SHARDWRIGHT_MOLD)
+    set(CMAKE_CXX_LINK_EXECUTABLE
+        "<CMAKE_CXX_COMPILER> <FLAGS> <CMAKE_CXX_LINK_FLAGS> <LINK_FLAGS> <LINK_LIBRARIES> <OBJECTS> -o <TARGET>")
+    set(${optimisation} -O0)
+  else()
+    set(${optimisation} -O1)
+  endif()
+endmacro()
 
 # shardwright_include_root(TARGET FOLDER)
 #

@@ -28,7 +28,7 @@ struct SupportOptions {
   std::string model, cluster, stack, precision;
 };
 
-Scenario read_scenario(const SupportOptions& options) {
+Scenario supported_scenario(const SupportOptions& options) {
   ProblemList problems("shardwright support");
   Scenario scenario;
   scenario.model = read_model_option(options.model, problems);
@@ -232,7 +232,7 @@ void add_support(Page& page, const Scenario& scenario, const validation::Validat
 
 ExitCode support(const SupportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  const Scenario scenario = read_scenario(options);
+  const Scenario scenario = supported_scenario(options);
   const validation::ValidatedGround ground(scenario);
   Page page = new_page(options.common);
   const std::vector<std::string> refusals = refusals_of(scenario);

@@ -14,11 +14,11 @@ namespace shardwright::gui {
 namespace {
 
 // The height of the axis with the minimap above it.
-constexpr double kAxisHeight = 42.0;
+constexpr double kTimeAxisHeight = 42.0;
 constexpr double kMinimapTop = 3.0, kMinimapHeight = 11.0;
 // The computation in the header of a folded rank.
 constexpr double kThinHeight = 10.0;
-constexpr double kNamesWidth = 212.0;
+constexpr double kTrackNamesWidth = 212.0;
 // The legend is left out where it would leave less than this height to the rows.
 constexpr double kLeastRowsHeight = 66.0;
 constexpr double kTickSpacing = 110.0;
@@ -40,16 +40,16 @@ QString label_of(const Track& track) {
 }  // namespace
 
 TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
-  const double names_width = std::min(kNamesWidth, size.width() * 0.4);
-  const double room = std::max(0.0, size.height() - kAxisHeight);
+  const double names_width = std::min(kTrackNamesWidth, size.width() * 0.4);
+  const double room = std::max(0.0, size.height() - kTimeAxisHeight);
   const double wanted = legend_height(widths_of(entries), size.width());
   const double below = room - wanted < kLeastRowsHeight ? 0.0 : wanted;
   const double rows = room - below;
-  axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
+  axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kTimeAxisHeight);
   minimap = QRectF(names_width, kMinimapTop, axis.width(), kMinimapHeight);
-  names = QRectF(0.0, kAxisHeight, names_width, rows);
-  plot = QRectF(names_width, kAxisHeight, axis.width(), rows);
-  legend = QRectF(0.0, kAxisHeight + rows, size.width(), below);
+  names = QRectF(0.0, kTimeAxisHeight, names_width, rows);
+  plot = QRectF(names_width, kTimeAxisHeight, axis.width(), rows);
+  legend = QRectF(0.0, kTimeAxisHeight + rows, size.width(), below);
 }
 
 QRectF TimelineGeometry::fold_mark(double header_y) {
@@ -99,8 +99,8 @@ void TimelinePainter::paint_tracks() {
 }
 
 void TimelinePainter::paint_axis() {
-  painter_.fillRect(QRectF(0.0, 0.0, geometry_.axis.right(), kAxisHeight), colours_.window);
-  const QRectF corner(10.0, 0.0, geometry_.names.width() - 12.0, kAxisHeight);
+  painter_.fillRect(QRectF(0.0, 0.0, geometry_.axis.right(), kTimeAxisHeight), colours_.window);
+  const QRectF corner(10.0, 0.0, geometry_.names.width() - 12.0, kTimeAxisHeight);
   painter_.setPen(colours_.muted_text);
   painter_.drawText(corner, Qt::AlignVCenter | Qt::AlignLeft,
                     u"%1 shown"_s.arg(time_text(Seconds(scene_.window.length()))));
@@ -109,17 +109,18 @@ void TimelinePainter::paint_axis() {
     const double x =
         geometry_.plot.left() + scene_.window.pixel_of(tick.time, geometry_.plot.width());
     painter_.setPen(colours_.grid);
-    painter_.drawLine(QPointF(x, kAxisHeight), QPointF(x, geometry_.plot.bottom()));
+    painter_.drawLine(QPointF(x, kTimeAxisHeight), QPointF(x, geometry_.plot.bottom()));
     painter_.setPen(colours_.frame);
-    painter_.drawLine(QPointF(x, kAxisHeight - 6.0), QPointF(x, kAxisHeight));
+    painter_.drawLine(QPointF(x, kTimeAxisHeight - 6.0), QPointF(x, kTimeAxisHeight));
     const double width = metrics.horizontalAdvance(tick.label);
     const double left = std::clamp(x - width / 2.0, geometry_.plot.left() + 2.0,
                                    geometry_.plot.right() - width - 2.0);
     painter_.setPen(colours_.text);
-    painter_.drawText(QPointF(left, kAxisHeight - 9.0), tick.label);
+    painter_.drawText(QPointF(left, kTimeAxisHeight - 9.0), tick.label);
   }
   painter_.setPen(colours_.frame);
-  painter_.drawLine(QPointF(0.0, kAxisHeight), QPointF(geometry_.axis.right(), kAxisHeight));
+  painter_.drawLine(QPointF(0.0, kTimeAxisHeight),
+                    QPointF(geometry_.axis.right(), kTimeAxisHeight));
   paint_minimap();
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 // The height of the unfolded bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
-constexpr int kGap = 1;
+constexpr int kRowGap = 1;
 constexpr int kFadeMs = 400;
 // The lines of text that the strip has room for.
 constexpr int kLines = 2, kAroundLines = 4;
@@ -115,7 +115,7 @@ MessageBar::MessageBar(QStatusBar* status_bar)
   auto* column = new QWidget;
   column_ = new QVBoxLayout(column);
   column_->setContentsMargins(0, 0, 0, 0);
-  column_->setSpacing(kGap);
+  column_->setSpacing(kRowGap);
   setWidget(column);
   unfold_ = tool_button(u"unfold_messages"_s, u"▾"_s, tr("Show all messages"));
   unfold_->setCheckable(true);
@@ -127,7 +127,7 @@ MessageBar::MessageBar(QStatusBar* status_bar)
   for (QWidget* watched : {static_cast<QWidget*>(status_bar), strip_})
     watched->installEventFilter(this);
   follow_letters(*this, [this] {
-    strip_->setFixedHeight(kLines * fontMetrics().lineSpacing() + kAroundLines + kGap);
+    strip_->setFixedHeight(kLines * fontMetrics().lineSpacing() + kAroundLines + kRowGap);
     strip_->setMinimumWidth(kLeastStripWidth * fontMetrics().height());
     take_place();
   });
@@ -191,7 +191,7 @@ void MessageBar::take_place() {
   const QRect strip(strip_->mapTo(parentWidget(), QPoint()), strip_->size());
   const auto fitted = [this](int width) {
     int sum = 0;
-    for (MessageRow* row : rows_) sum += row->fit_height(width) + kGap;
+    for (MessageRow* row : rows_) sum += row->fit_height(width) + kRowGap;
     return sum;
   };
   if (rows_.empty()) unfold_->setChecked(false);

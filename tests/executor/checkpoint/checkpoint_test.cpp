@@ -20,9 +20,10 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::int64_t kSaved = 3, kSteps = 6;
+constexpr std::int64_t kSaved = 3, kCheckpointSteps = 6;
 
-constexpr TrainingOptions kSixSteps{.steps = kSteps, .learning_rate = 3e-3, .warmup_steps = 2};
+constexpr TrainingOptions kSixSteps{
+    .steps = kCheckpointSteps, .learning_rate = 3e-3, .warmup_steps = 2};
 
 Plan plan_of(std::int64_t dp = 1, std::int64_t tp = 1, std::int64_t pp = 1, int zero_stage = 0) {
   Plan plan = one_rank_plan();
@@ -52,7 +53,7 @@ std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
     RunCheckpoints checkpoints({folder, 2, in_background}, model, trainer, store,
                                [](const std::string&) {});
     std::vector<double> own;
-    for (std::int64_t step = 0; step < kSteps; ++step) {
+    for (std::int64_t step = 0; step < kCheckpointSteps; ++step) {
       own.push_back(run_steps(trainer, loader, step, step + 1).front());
       if (step < kSaved) checkpoints.save(state_after(step + 1));
     }
@@ -78,7 +79,8 @@ Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::
     RunCheckpoints checkpoints({folder}, model, trainer, store,
                                [&](const std::string& text) { resumed.reported.push_back(text); });
     const auto state = checkpoints.load_newest();
-    std::vector<double> own = run_steps(trainer, loader, state ? state->steps : 0, kSteps);
+    std::vector<double> own =
+        run_steps(trainer, loader, state ? state->steps : 0, kCheckpointSteps);
     if (trainer.rank() != 0) return;
     resumed.state = state;
     resumed.losses = own;
@@ -142,7 +144,7 @@ TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
     for (const Plan& plan : {plan_of(), plan_of(1, 2, 1, 0), plan_of(4, 1, 1, 1),
                              plan_of(1, 2, 2, 1), plan_of(1, 4, 1, 0)}) {
       const Resumed resumed = resume(model, plan, folder);
-      ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
+      ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kCheckpointSteps - kSaved));
       for (std::size_t i = 0; i < resumed.losses.size(); ++i)
         EXPECT_NEAR(resumed.losses[i] / losses[kSaved + i], 1.0, 1e-5);
     }
@@ -199,7 +201,7 @@ TEST(Checkpoint, ResumesUnderAnotherNumberOfExpertRanks) {
   split.expert_tp = 2;
   for (const Plan& plan : {plan_of(), with_experts(4, 4, 0), with_experts(2, 2, 3), split}) {
     const Resumed resumed = resume(small_mixtral(), plan, folder);
-    ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
+    ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kCheckpointSteps - kSaved));
     for (std::size_t i = 0; i < resumed.losses.size(); ++i)
       EXPECT_NEAR(resumed.losses[i] / losses[kSaved + i], 1.0, 1e-5);
   }

@@ -148,7 +148,8 @@ TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
   EXPECT_EQ(first_loss(model, one_rank_plan(), CheckpointFolder(folder).path(3)), losses.front());
 }
 
-std::vector<std::string> problems_of(const std::filesystem::path& from, const ModelSpec& model) {
+std::vector<std::string> weight_problems(const std::filesystem::path& from,
+                                         const ModelSpec& model) {
   return shardwright::problems_of([&] { WeightFiles(from).check(model); });
 }
 
@@ -159,7 +160,7 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   tensors[7].shape.back() -= 1;
   tensors.erase(tensors.begin() + 4);
   const auto folder = folder_with("other", tensors);
-  EXPECT_THAT(problems_of(folder, model), testing::UnorderedElementsAre(missing, narrow));
+  EXPECT_THAT(weight_problems(folder, model), testing::UnorderedElementsAre(missing, narrow));
   EXPECT_THROW(WeightFiles(folder / "nothing"), InputError);
   EXPECT_THROW(WeightFiles(new_folder("empty")), InputError);
 }
@@ -172,7 +173,7 @@ TEST(WeightFiles, MustNotHoldTensorsThatTheModelLacks) {
   tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}});
   tensors.push_back({"model.layers.99.mlp.up_proj.weight", {2, 2}});
   const auto folder = folder_with("more", tensors);
-  EXPECT_THAT(problems_of(folder, model),
+  EXPECT_THAT(weight_problems(folder, model),
               testing::UnorderedElementsAre("model.layers.0.self_attn.q_proj.bias",
                                             "model.layers.99.mlp.up_proj.weight"));
 }
@@ -188,7 +189,7 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   ASSERT_NE(embedding, tensors.end());
   tensors.push_back({"lm_head.weight", embedding->shape});
   const auto folder = folder_with("tied", tensors);
-  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
+  EXPECT_THAT(weight_problems(folder, model), testing::ElementsAre("lm_head.weight"));
 }
 
 // The index determines the file of a tensor, also if another file has one of the same name.
@@ -209,10 +210,10 @@ TEST(WeightFiles, AnIndexDeterminesTheFileOfATensor) {
   EXPECT_THROW(WeightFiles{folder}, InputError);
   index["weight_map"].erase("model.layers.0.self_attn.rotary_emb.inv_freq");
   write();
-  EXPECT_THAT(problems_of(folder, model), testing::IsEmpty());
+  EXPECT_THAT(weight_problems(folder, model), testing::IsEmpty());
   index["weight_map"].erase(tensors.back().name);
   write();
-  EXPECT_THAT(problems_of(folder, model), testing::ElementsAre(tensors.back().name));
+  EXPECT_THAT(weight_problems(folder, model), testing::ElementsAre(tensors.back().name));
   index["weight_map"][tensors.front().name] = "../index/b.safetensors";
   write();
   EXPECT_THROW(WeightFiles{folder}, InputError);
@@ -231,16 +232,16 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   const auto folder = folder_with("config", stored_tensors(model), "BF16");
   nlohmann::json config = llama_config();
   std::ofstream(folder / "config.json") << config;
-  EXPECT_TRUE(problems_of(folder, model).empty());
+  EXPECT_TRUE(weight_problems(folder, model).empty());
   config["rope_theta"] = 500000.0;
   config["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 8.0}};
   std::ofstream(folder / "config.json") << config;
-  EXPECT_THAT(problems_of(folder, model),
+  EXPECT_THAT(weight_problems(folder, model),
               testing::UnorderedElementsAre("config.json, as /rope_scaling",
                                             "config.json, as /rope_theta"));
   config["model_type"] = "gemma";
   std::ofstream(folder / "config.json") << config;
-  EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /model_type"));
+  EXPECT_THAT(weight_problems(folder, model), testing::Contains("config.json, /model_type"));
 }
 
 // transformers, Qwen3Config: the norms of heads follow from the type.
@@ -251,9 +252,9 @@ TEST(WeightFiles, ConfigurationOfQwen3HasNormsOfHeads) {
   ModelSpec model = small_qwen3();
   const auto folder = folder_with("qwen3", stored_tensors(model), "BF16");
   std::ofstream(folder / "config.json") << config;
-  EXPECT_TRUE(problems_of(folder, model).empty());
+  EXPECT_TRUE(weight_problems(folder, model).empty());
   model.attention.qk_norm = false;
-  EXPECT_THAT(problems_of(folder, model),
+  EXPECT_THAT(weight_problems(folder, model),
               testing::IsSupersetOf({"config.json, as /attention/qk_norm",
                                      "model.layers.0.self_attn.q_norm.weight"}));
 }
@@ -267,7 +268,7 @@ TEST(WeightFiles, ConfigurationOfDeepseekMustComputeWhatTheExecutorDoes) {
     nlohmann::json changed = config;
     changed[key] = value;
     std::ofstream(folder / "config.json") << changed;
-    return problems_of(folder, model);
+    return weight_problems(folder, model);
   };
   EXPECT_THAT(problems_with("model_type", "deepseek_v2"), testing::IsEmpty());
   EXPECT_THAT(problems_with("routed_scaling_factor", 2.5),
@@ -282,7 +283,7 @@ TEST(WeightFiles, ConfigurationOfDeepseekMustComputeWhatTheExecutorDoes) {
   interleaved["model_type"] = "deepseek_v3";
   interleaved["rope_interleave"] = false;
   std::ofstream(other / "config.json") << interleaved;
-  EXPECT_THAT(problems_of(other, dense), testing::ElementsAre("config.json, /rope_interleave"));
+  EXPECT_THAT(weight_problems(other, dense), testing::ElementsAre("config.json, /rope_interleave"));
 }
 
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
@@ -291,7 +292,7 @@ TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
   nlohmann::json config = llama_config();
   config["rope_scaling"] = {{"rope_type", 3}};
   std::ofstream(folder / "config.json") << config;
-  EXPECT_THAT(problems_of(folder, model), testing::Contains("/rope_scaling/rope_type"));
+  EXPECT_THAT(weight_problems(folder, model), testing::Contains("/rope_scaling/rope_type"));
   for (const char* text : {"3", "[]", "null", R"({"model_type": 3})", "{"}) {
     std::ofstream(folder / "config.json") << text;
     EXPECT_THROW(WeightFiles(folder).check(model), InputError) << text;
@@ -303,7 +304,7 @@ TEST(WeightFiles, ThatAreTruncatedOrOfOtherTypesAreRefused) {
   const auto folder = new_folder("broken");
   const auto file = folder / "model.safetensors";
   write_file(file, stored_tensors(model), "I16");
-  EXPECT_EQ(problems_of(folder, model).size(), stored_tensors(model).size());
+  EXPECT_EQ(weight_problems(folder, model).size(), stored_tensors(model).size());
   write_file(file, stored_tensors(model), "BF16");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   EXPECT_THROW(WeightFiles{folder}, InputError);

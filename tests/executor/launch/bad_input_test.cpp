@@ -22,15 +22,16 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::uint64_t kTokens = 1U << 16U;
+constexpr std::uint64_t kDataTokens = 1U << 16U;
 // The model's vocabulary has 256 tokens.
 constexpr std::uint16_t kForeign = 300;
 constexpr int kManySteps = 60, kBadStep = 24;
 
 std::filesystem::path good_tokens() {
   auto file = scratch_path("corpus.u16");
-  std::vector<std::uint16_t> tokens(kTokens);
-  for (std::uint64_t i = 0; i < kTokens; ++i) tokens[i] = static_cast<std::uint16_t>(i * i % 251);
+  std::vector<std::uint16_t> tokens(kDataTokens);
+  for (std::uint64_t i = 0; i < kDataTokens; ++i)
+    tokens[i] = static_cast<std::uint16_t>(i * i % 251);
   std::ofstream stream(file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(tokens.data()),
                static_cast<std::streamsize>(tokens.size() * sizeof(std::uint16_t)));
@@ -42,7 +43,7 @@ std::filesystem::path good_tokens() {
 std::uint64_t spoil(const std::filesystem::path& data) {
   const Plan plan = one_rank_plan();
   const auto seq_len = static_cast<std::uint64_t>(plan.seq_len);
-  const std::uint64_t samples = (kTokens - 1) / seq_len;
+  const std::uint64_t samples = (kDataTokens - 1) / seq_len;
   const auto number = static_cast<std::uint64_t>(kBadStep * plan.global_batch + plan.micro_batch);
   EXPECT_LT(number, samples) << "met in an earlier step, too";
   // Not the first token, which also ends the previous sample.

@@ -37,7 +37,7 @@ ModelSpec wider_llama() {
   return model;
 }
 
-Plan plan_of(std::int64_t dp, std::int64_t pp) {
+Plan plan_of_shape(std::int64_t dp, std::int64_t pp) {
   Plan plan = one_rank_plan();
   plan.dp = dp;
   plan.pp = pp;
@@ -57,7 +57,7 @@ const std::vector<std::string> kNoCheckpoints = {"--checkpoint-every", "1000"};
 const std::vector<double>& losses_of_one_rank() {
   static const std::vector<double> losses = [] {
     const auto folder = scratch_path("one-rank");
-    StartedRun run(folder, kNoCheckpoints, kTrained, {}, file_of(plan_of(1, 1)));
+    StartedRun run(folder, kNoCheckpoints, kTrained, {}, file_of(plan_of_shape(1, 1)));
     EXPECT_EQ(run.wait(), 0) << run.messages();
     return losses_in(folder);
   }();
@@ -172,7 +172,8 @@ TEST_P(SlowedRank, GetsLessWorkUntilItIsFastAgain) {
     EXPECT_NEAR(losses[step] / expected[step], 1.0, 1e-5) << step;
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, SlowedRank, testing::Values(plan_of(2, 1), plan_of(1, 2)),
+INSTANTIATE_TEST_SUITE_P(Plans, SlowedRank,
+                         testing::Values(plan_of_shape(2, 1), plan_of_shape(1, 2)),
                          [](const auto& plan) {
                            return plan.param.pp > 1 ? "Stages" : "Replicas";
                          });

@@ -24,12 +24,6 @@
 namespace shardwright::executor {
 namespace {
 
-Plan two_replicas() {
-  Plan plan = one_rank_plan();
-  plan.dp = 2;
-  return plan;
-}
-
 Plan agreeing(ReplicaSync sync, ReplicaCompression compression) {
   Plan plan = two_replicas();
   plan.replicas.sync = sync;

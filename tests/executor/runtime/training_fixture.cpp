@@ -158,6 +158,12 @@ Plan one_rank_plan() {
   return plan;
 }
 
+Plan two_replicas() {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  return plan;
+}
+
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work,
               const StackSpec& stack, const WrapCommunicator& wrap) {

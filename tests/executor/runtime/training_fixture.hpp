@@ -40,6 +40,9 @@ ModelSpec small_deepseek_v3();
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();
 
+// The same with two replicas.
+Plan two_replicas();
+
 // Returns a generated text.
 const TokenFile& corpus();
 

@@ -44,12 +44,6 @@ TEST(NoiseScale, IsUnknownWithoutStepsOrSignal) {
   EXPECT_FALSE(scale.value());
 }
 
-Plan two_replicas() {
-  Plan plan = one_rank_plan();
-  plan.dp = 2;
-  return plan;
-}
-
 // The mean of the parts' squared norms is at least the squared norm of their mean (Jensen), and
 // equal only if all parts agree.
 TEST(NoiseScale, PartsOfABatchDisagree) {

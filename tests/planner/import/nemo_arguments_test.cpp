@@ -18,18 +18,18 @@ namespace {
 
 using testing::HasSubstr;
 
-Scenario scenario_of(const std::optional<LaunchArguments>& launch) {
+Scenario scenario_of_launch(const std::optional<LaunchArguments>& launch) {
   EXPECT_TRUE(launch);
   return imported_plan(*launch, load_cluster("dgx-h100"), load_stack("megatron-core"), std::nullopt)
       .scenario;
 }
 
 Scenario scenario_of_script(const std::string& arguments) {
-  return scenario_of(find_launch_arguments(arguments, "run"));
+  return scenario_of_launch(find_launch_arguments(arguments, "run"));
 }
 
 Scenario scenario_of_yaml(const std::string& text) {
-  return scenario_of(find_nemo_arguments(text, "run"));
+  return scenario_of_launch(find_nemo_arguments(text, "run"));
 }
 
 constexpr const char* kLlama = R"(
@@ -154,7 +154,7 @@ mixed_precision: {_target_: MixedPrecisionConfig, bf16: true, fp8: hybrid}
   ASSERT_TRUE(launch);
   EXPECT_FALSE(launch->ranks);
   launch->ranks = 64;
-  const Scenario scenario = scenario_of(launch);
+  const Scenario scenario = scenario_of_launch(launch);
   EXPECT_EQ(
       scenario,
       scenario_of_script(
@@ -252,7 +252,7 @@ RC_GTEST_PROP(NemoArguments, DegreesComeBack, ()) {
   const std::int64_t ranks = 8 * dp;
   RC_ASSERT(launch->ranks == ranks);
   RC_PRE(ranks % (tp * pp * cp) == 0);
-  const Plan plan = scenario_of(launch).plan;
+  const Plan plan = scenario_of_launch(launch).plan;
   RC_ASSERT(plan.tp == tp);
   RC_ASSERT(plan.pp == pp);
   RC_ASSERT(plan.cp == cp);

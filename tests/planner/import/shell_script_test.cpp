@@ -126,9 +126,9 @@ TEST(ShellScript, FollowsListsOfKnownValues) {
     EXPECT_THAT(taken(failed), ElementsAre("1")) << failed;
   const ShellScript unknown = read_shell_script("TP=1\n[ -d data ] && TP=4\necho $TP", "script");
   EXPECT_TRUE(unknown.conditional.contains("TP"));
-  const ShellScript json = read_shell_script(
+  const ShellScript printed = read_shell_script(
       "if [ 1 = 1 ]; then\ncat <<E\n{\n \"a\": {\n }\n}\nE\nelse\n TP=4\nfi", "s");
-  EXPECT_TRUE(json.conditional.empty());
+  EXPECT_TRUE(printed.conditional.empty());
 }
 
 // Of a chain of sizes the one that the call names, without a word on the others.

@@ -30,7 +30,7 @@ ClusterSpec cluster(FabricKind kind, std::vector<FabricLevel> levels) {
   return spec;
 }
 
-ClusterSpec torus(std::vector<std::int64_t> sizes) {
+ClusterSpec torus_cluster(std::vector<std::int64_t> sizes) {
   ClusterSpec spec = cluster(FabricKind::Torus, {});
   spec.node.accelerators = spec.node.nic.per_node = spec.node.scale_up.domain = 1;
   spec.fabric.torus = std::move(sizes);
@@ -109,9 +109,9 @@ std::vector<std::uint32_t> distances(const Topology& topology, std::uint32_t fro
 ClusterSpec any_cluster(Random& random) {
   switch (random() % 6) {
     case 0:
-      return torus({static_cast<std::int64_t>(1 + random() % 5), 4, 3});
+      return torus_cluster({static_cast<std::int64_t>(1 + random() % 5), 4, 3});
     case 1:
-      return torus({static_cast<std::int64_t>(2 + random() % 5)});
+      return torus_cluster({static_cast<std::int64_t>(2 + random() % 5)});
     default:
       break;
   }
@@ -196,7 +196,7 @@ RC_GTEST_PROP(Topology, RoutesAreAllShortestPathsThatTheFabricAllows, (std::uint
 
 // Half-way round on two axes of three.
 TEST(Topology, EquallyShortWaysRoundATorusShareTheTraffic) {
-  const Topology topology = Topology::build(torus({4, 3, 6}), 72);
+  const Topology topology = Topology::build(torus_cluster({4, 3, 6}), 72);
   const Route route = route_of(topology, 0, 2 * 18 + 1 * 6 + 3);
   EXPECT_TRUE(carries_all(topology, 0, 2 * 18 + 1 * 6 + 3, route));
   const auto halves =
@@ -259,13 +259,13 @@ TEST(Topology, OversubscriptionOfLevelsMultiplies) {
 // Two cuts of (product of the other axes) links across the longest axis; a link has a node's
 // bandwidth over the 2 x axes directions.
 TEST(Topology, BisectionOfATorusIsItsClosedForm) {
-  const Topology topology = Topology::build(torus({8, 4, 4}), 128);
+  const Topology topology = Topology::build(torus_cluster({8, 4, 4}), 128);
   EXPECT_NEAR(topology.bisection_bandwidth().value(), 2 * 4 * 4 * 50e9 / 6.0, 1e3);
 }
 
 TEST(Topology, TorusRoutesHaveTheLengthOfTheShorterWayOnEachAxis) {
   const std::vector<std::int64_t> sizes{5, 4, 3};
-  const Topology topology = Topology::build(torus(sizes), 60);
+  const Topology topology = Topology::build(torus_cluster(sizes), 60);
   for (std::uint32_t to = 0; to < 60; ++to) {
     const std::uint32_t places[] = {to / 12, to / 3 % 4, to % 3};
     std::uint32_t hops = 0;
@@ -289,7 +289,7 @@ TEST(Topology, NodesBeyondTheLastLevelAreCutOff) {
 }
 
 TEST(Topology, TorusSmallerThanTheClusterIsRefused) {
-  EXPECT_THROW(Topology::build(torus({2, 2}), 5), InputError);
+  EXPECT_THROW(Topology::build(torus_cluster({2, 2}), 5), InputError);
 }
 
 TEST(Topology, AchievableRatesAreTheNominalOnesTimesTheirEfficiencies) {
