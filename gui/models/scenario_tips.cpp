@@ -1,5 +1,7 @@
 #include "gui/models/scenario_tips.hpp"
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/pools.hpp"
@@ -259,6 +261,27 @@ QString pool_facts(const ClusterSpec& cluster) {
 }
 
 }  // namespace
+
+QString accelerators_title(const ClusterSpec& cluster) {
+  const auto title_of = [](const AcceleratorSpec& accelerator) {
+    switch (accelerator.architecture) {
+      case Architecture::Cpu:
+        return u"CPU ranks"_s;
+      case Architecture::Tpu:
+        return u"TPUs"_s;
+      case Architecture::Gaudi:
+      case Architecture::Other:
+        return u"Accelerators"_s;
+      default:
+        return u"GPUs"_s;
+    }
+  };
+  const QString title = title_of(cluster.accelerator);
+  const bool is_of_all =
+      std::all_of(cluster.pools.begin(), cluster.pools.end(),
+                  [&](const PoolSpec& pool) { return title_of(pool.accelerator) == title; });
+  return is_of_all ? title : u"Accelerators"_s;
+}
 
 QString cluster_summary(const ClusterSpec& cluster) {
   return u"<b>%1</b><table>%2</table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped(),
