@@ -6,6 +6,8 @@
 #include <QRegularExpression>
 #include <QStringList>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
@@ -35,6 +37,22 @@ QString time_text(Seconds time) {
   // Times from here on, in seconds, have another digit.
   constexpr double kLong = 10.0;
   return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
+}
+
+RangeText range_text(Seconds from, Seconds to) {
+  constexpr std::pair<double, const char*> kUnits[] = {
+      {1.0, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
+  constexpr double kRoundsToOne = 0.9995;
+  constexpr int kDigits = 3;
+  const double length = (to - from).value();
+  const auto* unit = std::begin(kUnits);
+  while (length < kRoundsToOne * unit->first && unit + 1 != std::end(kUnits)) ++unit;
+  int decimals = kDigits - 1;
+  for (double rest = length / unit->first; rest >= 9.995 && decimals > 0; rest /= 10.0) --decimals;
+  const auto text = [&](double time) {
+    return fixed_text(time / unit->first, decimals) + u' ' + to_qstring(unit->second);
+  };
+  return {text(length), text(from.value()), text(to.value())};
 }
 
 QString number_text(double value) {
