@@ -24,7 +24,7 @@ bool is_no_time(Seconds time);
 // "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
 // "3.85 s", "2.96 s" and "6.81 s": a part of a step in the unit of its length, with as many decimals
-// as three digits of the length have.
+// as time_text() gives the length.
 struct RangeText {
   QString length;
   QString from;

@@ -28,7 +28,8 @@ TEST(RangeTextTest, HasOneUnitAndTheDigitsOfItsLength) {
   EXPECT_EQ(all(2.9641, 3.0), u"35.9 ms from 2,964.1 ms to 3,000.0 ms"_s);
   EXPECT_EQ(all(2.0, 2.09999), u"100 ms from 2,000 ms to 2,100 ms"_s);
   EXPECT_EQ(all(1.0, 1.000012), u"12.0 µs from 1,000,000.0 µs to 1,000,012.0 µs"_s);
-  EXPECT_EQ(all(10.0, 1234.5), u"1,224 s from 10 s to 1,234 s"_s);
+  EXPECT_EQ(all(14.6, 42.36), u"27.76 s from 14.60 s to 42.36 s"_s);
+  EXPECT_EQ(all(10.0, 1234.4), u"1,224 s from 10 s to 1,234 s"_s);
 }
 
 // Sums that should cancel leave such residues.
