@@ -1,6 +1,7 @@
 #include "gui/models/scenario_tips.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
@@ -262,25 +263,25 @@ QString pool_facts(const ClusterSpec& cluster) {
 
 }  // namespace
 
-QString accelerators_title(const ClusterSpec& cluster) {
-  const auto title_of = [](const AcceleratorSpec& accelerator) {
+const char* accelerator_word(const ClusterSpec& cluster) {
+  const auto word_for = [](const AcceleratorSpec& accelerator) {
     switch (accelerator.architecture) {
       case Architecture::Cpu:
-        return u"CPU ranks"_s;
+        return "CPU rank";
       case Architecture::Tpu:
-        return u"TPUs"_s;
+        return "TPU";
       case Architecture::Gaudi:
       case Architecture::Other:
-        return u"Accelerators"_s;
+        return "accelerator";
       default:
-        return u"GPUs"_s;
+        return "GPU";
     }
   };
-  const QString title = title_of(cluster.accelerator);
+  const std::string_view word = word_for(cluster.accelerator);
   const bool is_of_all =
       std::all_of(cluster.pools.begin(), cluster.pools.end(),
-                  [&](const PoolSpec& pool) { return title_of(pool.accelerator) == title; });
-  return is_of_all ? title : u"Accelerators"_s;
+                  [&](const PoolSpec& pool) { return word == word_for(pool.accelerator); });
+  return is_of_all ? word.data() : "accelerator";
 }
 
 QString cluster_summary(const ClusterSpec& cluster) {

@@ -105,6 +105,7 @@ class WindowOpenedAgain : public WindowThatKeepsItsRun {
 };
 
 TEST_F(WindowOpenedAgain, SaysThatItsRunTrainsAndStopsIt) {
+  EXPECT_THAT(again_->findChild<QLabel*>(u"scenario_origin"_s)->text(), Says("2 CPU ranks."));
   EXPECT_FALSE(button(u"run_start"_s).isEnabled());
   EXPECT_THAT(button(u"run_start"_s).toolTip(), Says("A run is in progress"));
   EXPECT_FALSE(button(u"run_calibrate"_s).isEnabled());
