@@ -170,6 +170,16 @@ ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   return cluster;
 }
 
+std::optional<std::int64_t> most_gpus(const ScenarioChoice& choice) {
+  try {
+    const ClusterSpec cluster = load_cluster_of(choice);
+    if (cluster.pools.empty()) return cluster.most_accelerators();
+    return planner::size_of_pools(cluster, kGpusRange.most);
+  } catch (const InputError&) {
+    return std::nullopt;  // The search reports the problem with its field.
+  }
+}
+
 QStringList constraint_completions() {
   QStringList completions;
   for (const std::string& name : planner::plan_field_names()) {

@@ -15,8 +15,21 @@ constexpr std::chrono::milliseconds kBetweenReports{100};
 // Pauses between the sets that the narrow search and the whole one hand over.
 constexpr std::chrono::milliseconds kBetweenFirstSets{250}, kBetweenSets{1000};
 constexpr std::int64_t kFirstPlans = 12;
-// The share of the work that the search of the narrow space has in what the bar shows.
-constexpr double kFirstShare = 0.1;
+// The shares of the work at which the first look and the search of the narrow space end in what the
+// bar shows.
+constexpr double kLookShare = 0.02, kFirstShare = 0.1;
+// The number of plans of the first look, which are simulated at once.
+constexpr std::int64_t kPlansOfLook = 4;
+
+// A small part of the narrow space that has plans of most scenarios. Mixtures of experts on
+// thousands of GPUs have tens of thousands of plans in the narrow space, which take seconds.
+planner::SearchLimits limits_of_first_look() {
+  planner::SearchLimits limits = planner::narrow_limits();
+  limits.schedules = {ScheduleKind::OneFOneB};
+  limits.zero_stages = {1};
+  limits.max_micro_batch = 1;
+  return limits;
+}
 
 }  // namespace
 
@@ -128,7 +141,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   const auto search = [&](PlanStream stream, bool complete) {
     request.found = [&](const auto& best) { stream.take(best); };
     PlanSet found = plan_set_of(request, planner::search(request));
-    if (!found.complete) keep_plans(found, stream.handed_over());
+    if (!found.complete || !complete) keep_plans(found, stream.handed_over());
     found.complete = found.complete && complete;
     found.request.limits = all;
     auto set = std::make_shared<const PlanSet>(std::move(found));
@@ -136,10 +149,20 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
     return set;
   };
   PlanStream first(request, kBetweenFirstSets, show), rest(request, kBetweenSets, show);
-  watch(request, id, 0.0, kFirstShare);
+  request.advice = false;
+  // An open batch would be looked for once more, and so would the places of several pools.
+  if (request.global_batch > 0 && request.cluster.pools.empty()) {
+    watch(request, id, 0.0, kLookShare);
+    request.limits = limits_of_first_look();
+    request.top = kPlansOfLook;
+    request.front = false;
+    request.found = [&](const auto& best) { first.take(best); };
+    first.keep(planner::search(request).plans);
+    request.front = true;
+  }
+  watch(request, id, kLookShare, kFirstShare);
   request.limits = planner::narrow_limits();
   request.top = kFirstPlans;
-  request.advice = false;
   rest.keep(search(std::move(first), false)->plans);
   if (stop.stop_requested()) return;
   watch(request, id, kFirstShare, 1.0);

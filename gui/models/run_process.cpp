@@ -19,6 +19,7 @@
 
 #include "core/base/error.hpp"
 #include "core/program/executable.hpp"
+#include "gui/models/run_follower.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "planner/wording.hpp"
@@ -51,6 +52,17 @@ constexpr char kLetGo = 'g';
 bool holds_a_run(const QString& folder) {
   const QDir files(folder);
   return files.exists(u"metrics.jsonl"_s) || files.exists(u"plan.json"_s);
+}
+
+// Returns the number of steps in the log of the run; its last line is that of the last step.
+std::int64_t steps_done(const QString& folder) {
+  QFile log(QDir(folder).filePath(u"metrics.jsonl"_s));
+  if (!log.open(QIODevice::ReadOnly)) return 0;
+  constexpr qint64 kLastLines = 4096;
+  log.seek(std::max<qint64>(0, log.size() - kLastLines));
+  const QList<QByteArray> lines = log.readAll().trimmed().split('\n');
+  const auto last = read_run_step(lines.last());
+  return last ? static_cast<std::int64_t>(last->step) + 1 : 0;
 }
 
 // The standard error of a run goes to a file, which a run that was let go can still write to.
@@ -145,12 +157,13 @@ RunProcess::RunProcess(QObject* parent) : QObject(parent) {
   patience_.setInterval(kPatienceMs);
   connect(&patience_, &QTimer::timeout, this, [this] {
     killed_ = true;
-    process_->kill();
+    is_own() ? process_->kill() : other_.send(SIGKILL);
   });
+  connect(&other_, &OtherRun::ended, this, &RunProcess::report_other);
 }
 
 RunProcess::~RunProcess() {
-  if (!is_running()) return;
+  if (!is_own()) return;
   process_->disconnect(this);
   stop();
   if (!process_->waitForFinished(kPatienceMs)) {
@@ -194,7 +207,7 @@ void RunProcess::cut_lifeline() {
 }
 
 void RunProcess::release() {
-  if (!is_running()) return;
+  if (!is_own()) return;
   [[maybe_unused]] const ssize_t sent = ::send(lifeline_, &kLetGo, sizeof kLetGo, MSG_NOSIGNAL);
   cut_lifeline();
   patience_.stop();
@@ -235,8 +248,19 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
 void RunProcess::stop() {
   if (!is_running()) return;
   stopping_ = true;
-  ::kill(static_cast<pid_t>(process_->processId()), SIGINT);
+  is_own() ? static_cast<void>(::kill(static_cast<pid_t>(process_->processId()), SIGINT))
+           : other_.send(SIGINT);
   patience_.start();
+}
+
+std::optional<std::int64_t> RunProcess::take_up(const QString& folder) {
+  if (is_own()) return std::nullopt;
+  patience_.stop();
+  if (!other_.watch(folder)) return std::nullopt;
+  stopping_ = killed_ = false;
+  settings_ = {{}, folder, other_.steps()};
+  plan_ = QDir(folder).filePath(u"plan.json"_s);
+  return other_.steps();
 }
 
 QString RunProcess::take_errors() {
@@ -269,8 +293,7 @@ void RunProcess::report(int code, QProcess::ExitStatus status) {
   // A run that is interrupted before it has come to itself ends by the signal.
   const bool interrupted = crashed ? code == SIGINT : code == 0 || code == kInterrupted;
   if (killed_) {
-    Q_EMIT ended(false,
-                 tr("The run did not stop within %1 s and was killed.").arg(kPatienceMs / 1000));
+    report_killed();
   } else if (stopping_ && interrupted) {
     Q_EMIT ended(true, tr("Stopped."));
   } else if (crashed) {
@@ -279,6 +302,28 @@ void RunProcess::report(int code, QProcess::ExitStatus status) {
     Q_EMIT ended(true, tr("The run has ended."));
   } else {
     Q_EMIT ended(false, text.isEmpty() ? tr("The run failed with code %1.").arg(code) : text);
+  }
+}
+
+void RunProcess::report_killed() {
+  Q_EMIT ended(false,
+               tr("The run did not stop within %1 s and was killed.").arg(kPatienceMs / 1000));
+}
+
+void RunProcess::report_other() {
+  patience_.stop();
+  const QString errors = in_words_of_the_window(take_errors(), plan_);
+  const std::int64_t done = steps_done(settings_.out);
+  if (killed_) {
+    report_killed();
+  } else if (stopping_) {
+    Q_EMIT ended(true, tr("Stopped."));
+  } else if (done >= settings_.steps) {
+    Q_EMIT ended(true, tr("The run has ended."));
+  } else {
+    const QString early = tr("The run ended after %1 of %2.")
+                              .arg(count_text(done), counted_text(settings_.steps, "step"));
+    Q_EMIT ended(false, errors.isEmpty() ? early : early + u'\n' + errors);
   }
 }
 

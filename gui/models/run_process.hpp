@@ -1,4 +1,4 @@
-// Starts `shardwright run` and stops it cleanly.
+// Starts `shardwright run`, or takes up one that trains already, and stops it cleanly.
 #pragma once
 
 #include <QObject>
@@ -6,9 +6,11 @@
 #include <QString>
 #include <QTimer>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/spec/scenario.hpp"
+#include "gui/models/other_run.hpp"
 
 namespace shardwright::gui {
 
@@ -38,18 +40,24 @@ class RunProcess : public QObject {
 
  public:
   explicit RunProcess(QObject* parent = nullptr);
-  // Interrupts a run that is in progress and waits for its end.
+  // Interrupts the run that it started, if that is in progress, and waits for its end.
   ~RunProcess() override;
 
   // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot, and if the
   // folder holds an earlier run or a plan: they stay as they are.
   void start(const Scenario& scenario, const RunSettings& settings);
+  // Takes up the run that trains in `folder`, whoever started it, and leaves the former one that it
+  // took up. Returns the number of its steps; none if no run trains there or one that it started is
+  // in progress.
+  std::optional<std::int64_t> take_up(const QString& folder);
   // Interrupts the run as Ctrl-C does; it is killed if it does not end within `kPatienceMs`.
   void stop();
   // Lets the run go: it goes on when this program ends, and is_running() is false from now on.
   void release();
-  bool is_running() const { return process_->state() != QProcess::NotRunning; }
-  qint64 id() const { return process_->processId(); }
+  bool is_running() const { return is_own() || other_.is_running(); }
+  // True while a run is in progress that it started, and that ends with it.
+  bool is_own() const { return process_->state() != QProcess::NotRunning; }
+  qint64 id() const { return is_own() ? process_->processId() : other_.id(); }
 
   static constexpr int kPatienceMs = 10000;
 
@@ -66,8 +74,12 @@ class RunProcess : public QObject {
   QString take_errors();
   void remove_plan_of_no_run() const;
   void report(int code, QProcess::ExitStatus status);
+  // Reports the end of a run that was taken up, whose exit code nobody but its parent gets.
+  void report_other();
+  void report_killed();
 
   QProcess* process_ = nullptr;
+  OtherRun other_;
   // A socket whose other end a child of the run watches; -1 if there is no run.
   int lifeline_ = -1;
   QTimer patience_;

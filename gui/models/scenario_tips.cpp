@@ -1,5 +1,8 @@
 #include "gui/models/scenario_tips.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/pools.hpp"
@@ -259,6 +262,27 @@ QString pool_facts(const ClusterSpec& cluster) {
 }
 
 }  // namespace
+
+const char* accelerator_word(const ClusterSpec& cluster) {
+  const auto word_for = [](const AcceleratorSpec& accelerator) {
+    switch (accelerator.architecture) {
+      case Architecture::Cpu:
+        return "CPU rank";
+      case Architecture::Tpu:
+        return "TPU";
+      case Architecture::Gaudi:
+      case Architecture::Other:
+        return "accelerator";
+      default:
+        return "GPU";
+    }
+  };
+  const std::string_view word = word_for(cluster.accelerator);
+  const bool is_of_all =
+      std::all_of(cluster.pools.begin(), cluster.pools.end(),
+                  [&](const PoolSpec& pool) { return word == word_for(pool.accelerator); });
+  return is_of_all ? word.data() : "accelerator";
+}
 
 QString cluster_summary(const ClusterSpec& cluster) {
   return u"<b>%1</b><table>%2</table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped(),

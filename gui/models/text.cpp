@@ -6,6 +6,8 @@
 #include <QRegularExpression>
 #include <QStringList>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
@@ -20,6 +22,12 @@ QString or_dash(double value, const std::string& text) {
   return std::isfinite(value) ? to_qstring(text) : u"–"_s;
 }
 
+int digits_of(Seconds time) {
+  // Times from here on, in seconds, have another digit.
+  constexpr double kLong = 10.0;
+  return std::abs(time.value()) >= kLong ? 4 : 3;
+}
+
 }  // namespace
 
 QString to_qstring(std::string_view text) {
@@ -32,9 +40,22 @@ bool is_no_time(Seconds time) {
 
 QString time_text(Seconds time) {
   if (is_no_time(time)) return u"0 s"_s;
-  // Times from here on, in seconds, have another digit.
-  constexpr double kLong = 10.0;
-  return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
+  return or_dash(time.value(), format_time(time, digits_of(time)));
+}
+
+RangeText range_text(Seconds from, Seconds to) {
+  constexpr std::pair<double, const char*> kUnits[] = {
+      {1.0, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}};
+  constexpr double kRoundsToOne = 0.9995;
+  const double length = (to - from).value();
+  const auto* unit = std::begin(kUnits);
+  while (length < kRoundsToOne * unit->first && unit + 1 != std::end(kUnits)) ++unit;
+  int decimals = digits_of(to - from) - 1;
+  for (double rest = length / unit->first; rest >= 9.995 && decimals > 0; rest /= 10.0) --decimals;
+  const auto text = [&](double time) {
+    return fixed_text(time / unit->first, decimals) + u' ' + to_qstring(unit->second);
+  };
+  return {text(length), text(from.value()), text(to.value())};
 }
 
 QString number_text(double value) {

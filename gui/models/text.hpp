@@ -23,6 +23,14 @@ QString to_qstring(std::string_view text);
 bool is_no_time(Seconds time);
 // "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
+// "3.85 s", "2.96 s" and "6.81 s": a part of a step in the unit of its length, with as many decimals
+// as time_text() gives the length.
+struct RangeText {
+  QString length;
+  QString from;
+  QString to;
+};
+RangeText range_text(Seconds from, Seconds to);
 // Three significant digits: "1,234", "12.3".
 QString number_text(double value);
 // Times of runs: "25.5 days", "7.3 h", "9.9 min"; shorter ones as time_text() writes them.

@@ -34,10 +34,6 @@ QString shortened(const QString& heading) {
   return heading.left(half - 1) + u"…"_s + heading.right(half);
 }
 
-QString place_text(double seconds) {
-  return fixed_text(seconds * 1e3, 3) + u" ms"_s;
-}
-
 }  // namespace
 
 TimelineView::TimelineView(QWidget* parent)
@@ -261,8 +257,8 @@ void TimelineView::update_statistics() {
     return show_table(*statistics_, {});
   }
   const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
-  QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(
-      time_text(Seconds(figures.length())), place_text(range->from), place_text(range->to))};
+  const RangeText text = range_text(Seconds(range->from), Seconds(range->to));
+  QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(text.length, text.from, text.to)};
   for (std::size_t side = 0; side < tracks.timelines().size() && side < 2; ++side) {
     const QString what =
         tracks.compares() ? tracks.side_title(side).toHtmlEscaped() + u": "_s : QString();

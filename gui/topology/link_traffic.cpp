@@ -173,6 +173,12 @@ PlacedStep::PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timel
       bisection(map.topology().bisection_bandwidth()) {
   if (timeline == nullptr) return;
   for (const Span& span : timeline->spans) seconds = std::max(seconds, span.end().value());
+  if (traffic.end() <= 0.0) return;
+  const double part = seconds / kStepParts;
+  for (int i = 0; i < kStepParts; ++i) {
+    for (const double share : utilisation(map, traffic.bytes(i * part, (i + 1) * part), part))
+      busiest = std::max(busiest, share);
+  }
 }
 
 std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,

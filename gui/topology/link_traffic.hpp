@@ -88,7 +88,12 @@ struct PlacedStep {
   BytesPerSecond bisection;
   // The length of the step in seconds; 0 without a timeline.
   double seconds = 0.0;
+  // The highest share of its capacity that a link has in one of the kStepParts parts of the step.
+  double busiest = 0.0;
 };
+
+// The number of equal parts of a step over which the slider of the view averages the load.
+inline constexpr int kStepParts = 100;
 
 // Returns by link the share of its capacity over a time.
 std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,

@@ -55,9 +55,9 @@ NodeMap::NodeMap(QWidget* parent) : QWidget(parent) {
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 
-void NodeMap::show_loads(std::vector<double> loads, double most, QStringList names) {
+void NodeMap::show_loads(std::vector<double> loads, double scale_end, QStringList names) {
   loads_ = std::move(loads);
-  most_ = most;
+  scale_end_ = scale_end;
   names_ = std::move(names);
   if (current_ >= loads_.size()) current_ = 0;
   place_title();
@@ -134,12 +134,23 @@ void NodeMap::paint_scale(QPainter& painter, const Colours& colours) const {
     painter.drawText(QRectF(left, top, width + 1.0, high), Qt::AlignLeft | Qt::AlignVCenter, text);
     left += width + kBesideScale;
   };
+  const auto fill = [&](double from, double to) {
+    const double width = kScaleWidth * (to - from);
+    for (double x = 0.0; x < width; ++x)
+      painter.fillRect(QRectF(left + x, top + 0.2 * high, 1.0, 0.6 * high),
+                       sequential_colour(from + x / kScaleWidth, colours.dark));
+    left += width + kBesideScale;
+  };
+  const auto percent = [&](double part) {
+    return to_qstring(format_number(100.0 * part * scale_end_)) + u" %"_s;
+  };
+  constexpr double kPart = 0.25;
+  const double middle = place_on_scale(kPart, 1.0);
   write(tr("idle"));
-  for (int x = 0; x < static_cast<int>(kScaleWidth); ++x)
-    painter.fillRect(QRectF(left + x, top + 0.2 * high, 1.0, 0.6 * high),
-                     sequential_colour(x / kScaleWidth, colours.dark));
-  left += kScaleWidth + kBesideScale;
-  write(tr("%1 % of its capacity").arg(to_qstring(format_number(100.0 * most_))));
+  fill(0.0, middle);
+  write(percent(kPart));
+  fill(middle, 1.0);
+  write(tr("%1 of its capacity").arg(percent(1.0)));
 }
 
 void NodeMap::paintEvent(QPaintEvent*) {
@@ -152,7 +163,7 @@ void NodeMap::paintEvent(QPaintEvent*) {
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const QRectF place = cell(i);
     const double gap = place.width() >= 6.0 ? 1.0 : 0.0;
-    const double share = most_ > 0.0 ? std::clamp(loads_[i] / most_, 0.0, 1.0) : 0.0;
+    const double share = place_on_scale(loads_[i], scale_end_);
     painter.fillRect(place.adjusted(0.0, 0.0, -gap, -gap), sequential_colour(share, colours.dark));
   }
   if (!hasFocus() || loads_.empty()) return;

@@ -26,9 +26,8 @@ class NodeMap : public QWidget {
  public:
   explicit NodeMap(QWidget* parent = nullptr);
 
-  // `names` are what the cells say: "node 5, ranks 40–47, stage 1". The scale of colours ends at
-  // `most`.
-  void show_loads(std::vector<double> loads, double most, QStringList names);
+  // `names` are what the cells say: "node 5, ranks 40–47, stage 1".
+  void show_loads(std::vector<double> loads, double scale_end, QStringList names);
   // The cell of a domain, in pixels.
   QRectF cell(std::size_t domain) const;
 
@@ -58,7 +57,7 @@ class NodeMap : public QWidget {
   void paint_scale(QPainter& painter, const Colours& colours) const;
 
   std::vector<double> loads_;
-  double most_ = 1.0;
+  double scale_end_ = 1.0;
   QStringList names_;
   QRectF title_;
   // The cell in which the left button went down.

@@ -86,6 +86,9 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
   scene_.bytes = step_->traffic.bytes(from, to);
   scene_.utilisation = utilisation(step_->map, scene_.bytes, scene_.seconds);
   scene_.bottleneck = busiest_link(scene_.utilisation);
+  // A range of Timeline may be shorter than the parts of the step, and its links busier.
+  const double busiest = scene_.bottleneck ? scene_.utilisation[*scene_.bottleneck] : 0.0;
+  scene_.scale_end = scale_end(std::max(step_->busiest, busiest));
   scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
   viewport()->update();
@@ -111,8 +114,8 @@ QStringList TopologyCanvas::domain_names() const {
 
 void TopologyCanvas::select_range(double from, double to) {
   if (to <= from) return clear_range();
-  load_links(from, to,
-             u"from %1 ms to %2 ms"_s.arg(fixed_text(from * 1e3, 3), fixed_text(to * 1e3, 3)));
+  const RangeText text = range_text(Seconds(from), Seconds(to));
+  load_links(from, to, u"from %1 to %2"_s.arg(text.from, text.to));
 }
 
 void TopologyCanvas::clear_range() {

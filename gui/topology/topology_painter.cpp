@@ -86,12 +86,15 @@ std::size_t links_as_busy(const std::vector<double>& utilisation) {
                                                 [least](double share) { return share >= least; }));
 }
 
-double scale_end(const std::vector<double>& utilisation) {
-  const auto busiest = busiest_link(utilisation);
+double scale_end(double highest) {
   for (const double end : {0.05, 0.1, 0.2, 0.5}) {
-    if (!busiest || utilisation[*busiest] <= end) return end;
+    if (highest <= end) return end;
   }
   return 1.0;
+}
+
+double place_on_scale(double load, double end) {
+  return std::sqrt(std::clamp(load / end, 0.0, 1.0));
 }
 
 double widest_line(const TopologyLayout& layout) {
@@ -179,9 +182,9 @@ void TopologyPainter::paint_lines() {
   for (const MapLine& line : layout_.lines) lines.emplace_back(load_of(line).share, &line);
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  const double end = scale_end(scene_.utilisation), widest = widest_line(layout_);
+  const double widest = widest_line(layout_);
   for (const auto& [load, line] : lines) {
-    const double share = load / end;
+    const double share = place_on_scale(load, scene_.scale_end);
     painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share, widest),
                          Qt::SolidLine, Qt::FlatCap));
     draw_way(line->points);
@@ -353,7 +356,7 @@ void TopologyPainter::paint_bottleneck() {
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
     // The mark is near the lower end, where lines do not cross yet.
     const QPointF middle = line.points[0] + kMarkPlace * (line.points[1] - line.points[0]);
-    const double share = load.share / scale_end(scene_.utilisation);
+    const double share = place_on_scale(load.share, scene_.scale_end);
     painter_.setPen(QPen(colours_.bad, sequential_width(share, widest_line(layout_)) + 2.0));
     draw_way(line.points);
     painter_.setBrush(Qt::NoBrush);
@@ -419,12 +422,11 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
   }
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
-  const double end = scale_end(scene_.utilisation);
-  for (const double part : {0.0, 0.5, 1.0})
-    painter_.drawText(
-        QRectF(panel.left() + width * part - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
-        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
-        to_qstring(format_number(100.0 * part * end)) + u" %"_s);
+  for (const double part : {0.0, 0.25, 1.0})
+    painter_.drawText(QRectF(panel.left() + width * place_on_scale(part, 1.0) - 20.0,
+                             y + kScaleHeight + 2.0, 40.0, 14.0),
+                      part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
+                      to_qstring(format_number(100.0 * part * scene_.scale_end)) + u" %"_s);
   return y + kScaleHeight + 18.0;
 }
 

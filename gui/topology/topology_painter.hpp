@@ -16,6 +16,8 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   // The share of each link's capacity that is used, and the bytes that pass it.
   std::vector<double> utilisation;
   std::vector<Bytes> bytes;
+  // The utilisation at the end of the colour scale, the same for all parts of the step.
+  double scale_end = 1.0;
   // The length of the time that both are of, and its description: "mean over the step of 1.2 s".
   double seconds = 0.0;
   QString span_title;
@@ -99,8 +101,13 @@ std::size_t links_as_busy(const std::vector<double>& utilisation);
 // the background in lightness, so that it reads in grey and with colour vision deficiencies.
 QColor sequential_colour(double share, bool dark);
 
-// Returns the end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
-double scale_end(const std::vector<double>& utilisation);
+// Returns the end of the colour scale: the least of 5, 10, 20, 50 and 100 % that the highest
+// utilisation does not exceed.
+double scale_end(double highest);
+
+// Returns the place of a load on the colour scale, from 0 to 1. It grows with the square root of
+// the load, so that the means of a step can be told apart on the scale of its bursts.
+double place_on_scale(double load, double end);
 
 // Returns the width of a line of the highest load, in pixels: less where lines run beside each
 // other so closely that they would read as one.

@@ -15,16 +15,7 @@
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
-namespace {
-
-// The parts of a step that its load is averaged over one at a time.
-constexpr int kMoments = 100;
-
-QString range_text(double from, double to) {
-  return TopologyView::tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(to)));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
   nodes_ = new NodeMap;
@@ -57,7 +48,7 @@ QWidget* TopologyView::create_bar() {
     update_nodes();
   });
   moment_ = named<QSlider>(u"topology_moment"_s, Qt::Horizontal);
-  moment_->setRange(0, kMoments);
+  moment_->setRange(0, kStepParts);
   moment_->setAccessibleName(tr("Part of the step"));
   moment_->setToolTip(
       tr("The load of the links in a part of the step; at the left end that of all of it"));
@@ -78,9 +69,9 @@ QWidget* TopologyView::create_bar() {
 }
 
 void TopologyView::select_range(double from, double to) {
-  show_moment(0, range_text(from, to));
   range_.emplace(from, to);
   canvas_->select_range(from, to);
+  show_moment(0, canvas_->scene().span_title);
 }
 
 void TopologyView::clear_range() {
@@ -96,18 +87,18 @@ void TopologyView::show_moment(int position, const QString& part) {
 }
 
 void TopologyView::take_moment(int position) {
-  const double part = canvas_->step_length() / kMoments;
+  const double part = canvas_->step_length() / kStepParts;
   if (position == 0 || part <= 0.0) return clear_range();
   const double from = (position - 1) * part;
-  show_moment(position, range_text(from, from + part));
   range_.emplace(from, from + part);
   canvas_->select_range(from, from + part);
+  show_moment(position, canvas_->scene().span_title);
 }
 
 void TopologyView::update_nodes() {
   if (!nodes_->isVisibleTo(this) || canvas_->is_empty()) return;
-  const std::vector<double>& utilisation = canvas_->scene().utilisation;
-  nodes_->show_loads(domain_loads(canvas_->map(), utilisation), scale_end(utilisation),
+  const TopologyScene& scene = canvas_->scene();
+  nodes_->show_loads(domain_loads(canvas_->map(), scene.utilisation), scene.scale_end,
                      canvas_->domain_names());
 }
 

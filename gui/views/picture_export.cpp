@@ -5,7 +5,6 @@
 #include <QPainter>
 #include <QPdfWriter>
 #include <QScrollArea>
-#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -31,23 +30,40 @@ class Unrolled {
     if (widget.isWindow()) return;
     for (QScrollArea* area : widget.findChildren<QScrollArea*>()) {
       if (area->widget() == nullptr || !area->isVisibleTo(&widget)) continue;
-      areas_.emplace_back(area, area->verticalScrollBarPolicy());
-      area->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+      areas_.push_back(area);
+      hide_bars(*area);
     }
+    if (auto* itself = qobject_cast<NavigableArea*>(&widget)) hide_bars(*itself);
+    for (NavigableArea* area : widget.findChildren<NavigableArea*>()) hide_bars(*area);
     const QSize hidden = hidden_size();
     if (!hidden.isNull()) widget.resize(before_ + hidden);
   }
   ~Unrolled() {
-    for (const auto& [area, policy] : areas_) area->setVerticalScrollBarPolicy(policy);
+    for (const HiddenBars& bars : hidden_) {
+      bars.area->setVerticalScrollBarPolicy(bars.vertical);
+      bars.area->setHorizontalScrollBarPolicy(bars.horizontal);
+    }
     widget_.resize(before_);
   }
   Unrolled(const Unrolled&) = delete;
   Unrolled& operator=(const Unrolled&) = delete;
 
  private:
+  struct HiddenBars {
+    QAbstractScrollArea* area;
+    Qt::ScrollBarPolicy vertical;
+    Qt::ScrollBarPolicy horizontal;
+  };
+
+  void hide_bars(QAbstractScrollArea& area) {
+    hidden_.push_back({&area, area.verticalScrollBarPolicy(), area.horizontalScrollBarPolicy()});
+    area.setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    area.setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  }
+
   QSize hidden_size() const {
     QSize hidden(0, 0);
-    for (const auto& [area, policy] : areas_)
+    for (const QScrollArea* area : areas_)
       hidden = hidden.expandedTo(area->widget()->size() - area->viewport()->size());
     for (const NavigableArea* area : widget_.findChildren<NavigableArea*>())
       hidden = hidden.expandedTo(area->isVisibleTo(&widget_) ? area->growth_of_picture() : QSize());
@@ -56,7 +72,8 @@ class Unrolled {
 
   QWidget& widget_;
   QSize before_;
-  std::vector<std::pair<QScrollArea*, Qt::ScrollBarPolicy>> areas_;
+  std::vector<QScrollArea*> areas_;
+  std::vector<HiddenBars> hidden_;
 };
 
 void render(QWidget& widget, QPaintDevice& device, const QString& file) {

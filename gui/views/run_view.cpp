@@ -256,9 +256,10 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
   predicted_ = std::move(predicted);
   // The view shows the end of a run that it has started already.
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
-  last_message_ = tr("Run of %1").arg(folder.folder);
+  const auto wanted_steps = process_.take_up(folder.folder);
+  last_message_ = (wanted_steps ? tr("%1 trains.") : tr("Run of %1")).arg(folder.folder);
   trials_->forget();
-  begin_following(folder.folder);
+  begin_following(folder.folder, static_cast<int>(wanted_steps.value_or(0)));
 }
 
 void RunView::show_tuning(TuningResults tuning) {

@@ -30,7 +30,8 @@ class RunView : public View {
  public:
   explicit RunView(Selection* selection, QWidget* parent = nullptr);
 
-  // Follows a run that something else started, or that has ended. Without its plan there is no
+  // Follows a run that something else started, which can be stopped here while it trains, or that
+  // has ended. Without its plan there is no
   // prediction beside it.
   void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
   // Shows the trials of a tuning, and the run of the one that is chosen in them.
@@ -52,6 +53,8 @@ class RunView : public View {
   // Names a text to train on and a free folder, where the fields are empty.
   void fill_in_sample();
   bool is_running() const { return process_.is_running(); }
+  // True while a run is in progress that ends with the window unless it is released.
+  bool is_own_running() const { return process_.is_own(); }
   qint64 process_id() const { return process_.id(); }
   bool is_busy() const override { return calibration_.is_running(); }
   const RunFollower& follower() const { return follower_; }
@@ -77,7 +80,7 @@ class RunView : public View {
   QWidget* create_controls();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
   void follow_trial(std::size_t trial);
-  // `wanted_steps` are those of a run that was started here, 0 of others.
+  // `wanted_steps` are those of a run that is in progress, 0 of others.
   void begin_following(const QString& folder, int wanted_steps = 0);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
@@ -104,13 +107,13 @@ class RunView : public View {
   RunFollower follower_;
   RunFollower other_;
   QString followed_, released_run_;
-  // The folder of a run that was started here, once it has ended.
+  // The folder of a run whose end this view has seen.
   QString ended_here_;
   QString name_, other_name_;
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;
-  // The steps of the run that was started here; 0 of others.
+  // The steps of the run that is in progress, or was when it was followed first; 0 of others.
   int wanted_steps_ = 0;
   QToolButton *browse_data_ = nullptr, *browse_out_ = nullptr;
   QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;

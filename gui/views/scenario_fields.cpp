@@ -238,6 +238,8 @@ PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
   });
   counts_.push_back({box, member});
   add_row(form, field, box);
+  connect(problems_[field], &QLabel::linkActivated, box,
+          [box](const QString& count) { box->setValue(count.toInt()); });
   return box;
 }
 

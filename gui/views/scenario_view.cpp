@@ -212,6 +212,10 @@ void ScenarioView::update_tips() {
     cluster_facts_->setText(machine_facts(cluster));
     cluster_facts_->setToolTip(cluster_summary(cluster));
     cluster_facts_->setVisible(true);
+    const auto of_gpus = std::find_if(rows_.begin(), rows_.end(),
+                                      [](const FieldRow& row) { return row.field == Field::Gpus; });
+    const QString title = to_qstring(accelerator_word(cluster)) + u's';
+    of_gpus->title->setText(title.left(1).toUpper() + title.mid(1));
   } catch (const std::exception&) {
     cluster_facts_->setVisible(false);
   }
@@ -230,21 +234,32 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
   }
   for (const Field field : enumerators<Field>()) {
     const std::vector<Problem>& own = of_fields[field];
-    const std::string nearest = own.size() == 1 ? own.front().expected.nearest : "";
-    show_problem(field, problems_text(own, field != Field::Constraints), to_qstring(nearest));
+    show_problem(field, problems_text(own, field != Field::Constraints), offered_value(field, own));
   }
   return others;
 }
 
-void ScenarioView::show_problem(Field field, const QString& text, const QString& nearest) {
+ScenarioView::OfferedValue ScenarioView::offered_value(Field field,
+                                                       const std::vector<Problem>& problems) const {
+  if (problems.size() != 1 || field == Field::Constraints) return {};
+  if (field == Field::Gpus) {
+    const auto most = most_gpus(document_->choice());
+    if (!most) return {};
+    const QString text = u"at most the %1 "_s, count = count_text(*most);
+    return {text.arg(count), text.arg(u"<a href=\"%1\">%2</a>"_s.arg(*most).arg(count))};
+  }
+  const QString nearest = to_qstring(problems.front().expected.nearest);
+  if (nearest.isEmpty()) return {};
+  return {u"\"%1\"?"_s.arg(nearest), u"<a href=\"%1\">%1</a>?"_s.arg(nearest.toHtmlEscaped())};
+}
+
+void ScenarioView::show_problem(Field field, const QString& text, const OfferedValue& offered) {
   QLabel* label = problems_[field];
   if (label == nullptr) return;  // What-ifs cannot be wrong.
   QString shown = text.isEmpty() ? QString() : u"⚠ "_s + text;
-  const QString quoted = u"\"%1\"?"_s.arg(nearest);
-  const bool is_offered = field != Field::Constraints && shown.contains(quoted);
+  const bool is_offered = !offered.part.isEmpty() && shown.contains(offered.part);
   if (is_offered)
-    shown = shown.toHtmlEscaped().replace(quoted.toHtmlEscaped(),
-                                          u"<a href=\"%1\">%1</a>?"_s.arg(nearest.toHtmlEscaped()));
+    shown = shown.toHtmlEscaped().replace(offered.part.toHtmlEscaped(), offered.linked);
   label->setTextFormat(is_offered ? Qt::RichText : Qt::PlainText);
   label->setText(shown);
   label->setVisible(!text.isEmpty());

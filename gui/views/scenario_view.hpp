@@ -76,8 +76,16 @@ class ScenarioView : public View {
   // profile's own.
   void mark_changes();
   void restyle();
-  // `nearest` is the value that was probably meant, which is a link in the text; it may be empty.
-  void show_problem(Field field, const QString& text, const QString& nearest = {});
+  // A value that the text of a problem offers as a link.
+  struct OfferedValue {
+    // The part of the text with the value; empty if the text offers none.
+    QString part;
+    // The same part as rich text with the link, whose address is the value.
+    QString linked;
+  };
+  // Offers the name that was probably meant, or as many GPUs as the cluster has.
+  OfferedValue offered_value(Field field, const std::vector<Problem>& problems) const;
+  void show_problem(Field field, const QString& text, const OfferedValue& offered = {});
   void edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part = 0);
 
   struct NameField {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gui/models/chosen_request.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/views/forecast_view.hpp"
@@ -232,7 +233,7 @@ void FilePresenter::adopt_scenario(const ReadFile& read) {
         tr("The plans shown are those of %1: %2 on %3, %4. A change of a field below starts a "
            "search for the scenario of the fields.")
             .arg(origin, to_qstring(scenario.model.name), to_qstring(scenario.cluster.name),
-                 counted_text(scenario.plan.world_size(), "GPU")));
+                 counted_text(scenario.plan.world_size(), accelerator_word(scenario.cluster))));
   }
   parts_.planner->adopt(tr("opening of %1").arg(origin), *choice);
   parts_.scenario->show_problems({});

@@ -283,7 +283,7 @@ void MainWindow::take_typed_text() {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  if (run_view_->is_running()) {
+  if (run_view_->is_own_running()) {
     event->ignore();
     return ask_what_becomes_of_run(*this, *run_view_);
   }

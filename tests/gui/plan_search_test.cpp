@@ -100,8 +100,12 @@ TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
     share = each.at(0).toDouble();
   }
   EXPECT_GT(share, 0.1);
-  ASSERT_GE(sets_.size(),
-            3U);  // The narrow search sends two answers, the whole one sends one.
+  // The first look, the narrow search and the whole one send at least one answer each.
+  ASSERT_GE(sets_.size(), 3U);
+  for (const planner::PlanCandidate& of_first_look : sets_.front()->plans) {
+    EXPECT_EQ(of_first_look.plan.schedule, ScheduleKind::OneFOneB);
+    EXPECT_EQ(of_first_look.plan.micro_batch, 1);
+  }
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     ASSERT_FALSE(sets_[i]->plans.empty());
     EXPECT_EQ(sets_[i]->on_front.size(), sets_[i]->plans.size());

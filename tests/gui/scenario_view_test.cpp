@@ -22,6 +22,7 @@
 #include "gui/models/scenario_tips.hpp"
 #include "gui/style/palette.hpp"
 #include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/tiny_run.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -394,6 +395,39 @@ TEST_F(ScenarioViewTest, ANameThatWasProbablyMeantIsTakenByAClick) {
   }
   EXPECT_EQ(window_.document().choice().model, meant);
   EXPECT_FALSE(problem.isVisible());
+}
+
+TEST_F(ScenarioViewTest, AsManyGpusAsTheClusterHasAreTakenByAClick) {
+  ClusterSpec one_node = load_cluster("dgx-h100");
+  one_node.nodes = 1;
+  ScenarioChoice choice = small_choice();
+  choice.cluster = write("one_node.json", to_json(one_node).dump()).toStdString();
+  choice.gpus = 1000;
+  window_.document().reset(choice);
+  auto& problem = find<QLabel>("problem_gpus");
+  ASSERT_TRUE(wait_for([&] { return shows_problem(problem, u"</a> accelerators"_s); }))
+      << qPrintable(problem.text());
+  for (int y = 4; y < problem.height(); y += 6) {
+    for (int x = 4; x < problem.width() && problem.isVisible(); x += 6)
+      QTest::mouseClick(&problem, Qt::LeftButton, {}, {x, y});
+  }
+  EXPECT_EQ(window_.document().choice().gpus, 8);
+  EXPECT_FALSE(problem.isVisible());
+}
+
+TEST_F(ScenarioViewTest, TheFieldOfGpusSaysWhatTheClusterHas) {
+  const auto title_on = [&](const std::string& cluster) {
+    ScenarioChoice choice = small_choice();
+    choice.cluster = cluster;
+    window_.document().reset(choice);
+    for (const QLabel* label : window_.view(u"scenario"_s)->findChildren<QLabel*>())
+      if (label->buddy() == &find<QWidget>("gpus")) return label->text();
+    return QString();
+  };
+  EXPECT_EQ(title_on("dgx-h100"), u"GPUs"_s);
+  EXPECT_EQ(title_on("tpu-v5p-torus"), u"TPUs"_s);
+  const QString file = write("cpu.json", to_json(cpu_cluster()).dump());
+  EXPECT_EQ(title_on(file.toStdString()), u"CPU ranks"_s);
 }
 
 TEST_F(ScenarioViewTest, ANameIsTakenFromTheListOfCompletions) {

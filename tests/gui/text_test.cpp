@@ -18,6 +18,20 @@ TEST(TimeText, HasThreeDigitsAtAnyScale) {
     EXPECT_EQ(time_text(Seconds(seconds)), to_qstring(text));
 }
 
+TEST(RangeTextTest, HasOneUnitAndTheDigitsOfItsLength) {
+  const auto all = [](double from, double to) {
+    const RangeText text = range_text(Seconds(from), Seconds(to));
+    return u"%1 from %2 to %3"_s.arg(text.length, text.from, text.to);
+  };
+  EXPECT_EQ(all(2.964174, 6.814), u"3.85 s from 2.96 s to 6.81 s"_s);
+  EXPECT_EQ(all(0.0, 0.9996), u"1.00 s from 0.00 s to 1.00 s"_s);
+  EXPECT_EQ(all(2.9641, 3.0), u"35.9 ms from 2,964.1 ms to 3,000.0 ms"_s);
+  EXPECT_EQ(all(2.0, 2.09999), u"100 ms from 2,000 ms to 2,100 ms"_s);
+  EXPECT_EQ(all(1.0, 1.000012), u"12.0 µs from 1,000,000.0 µs to 1,000,012.0 µs"_s);
+  EXPECT_EQ(all(14.6, 42.36), u"27.76 s from 14.60 s to 42.36 s"_s);
+  EXPECT_EQ(all(10.0, 1234.4), u"1,224 s from 10 s to 1,234 s"_s);
+}
+
 // Sums that should cancel leave such residues.
 TEST(TimeText, BelowANanosecondThereIsNone) {
   for (const double seconds : {6e-16, -6e-16, 9.9e-10})

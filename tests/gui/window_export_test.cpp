@@ -152,6 +152,24 @@ TEST_F(WindowExportTest, APictureHasAllOfAView) {
   EXPECT_EQ(scenario.size(), before);
 }
 
+TEST_F(WindowExportTest, APictureOfAZoomedTimelineHasNoScrollBars) {
+  show_plans();
+  window_.raise_view(u"timeline"_s);
+  ASSERT_TRUE(is_idle());
+  auto& view = *window_.findChild<TimelineView*>();
+  TimelineCanvas& canvas = view.canvas();
+  for (int i = 0; i < 4; ++i) QTest::keyClick(&canvas, Qt::Key_W);
+  QCoreApplication::processEvents();
+  ASSERT_TRUE(canvas.horizontalScrollBar()->isVisible());
+  const auto bottom_left = [&](const QImage& picture, const QWidget& of) {
+    return picture.pixelColor(canvas.mapTo(&of, QPoint(0, 0)).x() + 2, picture.height() - 2);
+  };
+  const QColor bar = bottom_left(view.grab().toImage(), view);
+  EXPECT_NE(bottom_left(picture_of(view, 1.0), view), bar);
+  EXPECT_NE(bottom_left(picture_of(canvas, 1.0), canvas), bar);
+  EXPECT_TRUE(canvas.horizontalScrollBar()->isVisible());
+}
+
 // The line is longer than its field and scrolled to its end.
 TEST_F(WindowExportTest, AScrolledLineEndsAtItsFieldInSvg) {
   window_.resize(1400, 1300);

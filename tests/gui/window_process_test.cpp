@@ -5,12 +5,17 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
+#include <QLabel>
 #include <QProcess>
+#include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
+#include <optional>
 
 #include "gui/models/run_process.hpp"
 #include "gui/models/written_file.hpp"
+#include "gui/views/run_view.hpp"
+#include "gui/window/main_window.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/gui/tiny_run.hpp"
 
@@ -65,6 +70,66 @@ TEST_F(WindowThatKeepsItsRun, EndsAndItsRunGoesOn) {
   EXPECT_TRUE(wait_for([&] { return QFileInfo(metrics).size() > size; }));
   interrupt_processes_of(run_);
   EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
+}
+
+// The next window of the session, in this process, follows the run that the first one has kept.
+class WindowOpenedAgain : public WindowThatKeepsItsRun {
+ protected:
+  void SetUp() override {
+    WindowThatKeepsItsRun::SetUp();
+    ASSERT_TRUE(has_ended());
+    open_again();
+  }
+
+  void TearDown() override {
+    interrupt_processes_of(run_);
+    again_.reset();
+    WindowThatKeepsItsRun::TearDown();
+  }
+
+  void open_again() {
+    again_.reset();
+    session_.emplace(run_ + u".session"_s, QSettings::IniFormat);
+    again_.emplace(&*session_);
+    again_->show();
+    again_->begin({});
+    ASSERT_TRUE(wait_for([&] { return view().is_running(); }));
+  }
+
+  RunView& view() { return *again_->findChild<RunView*>(); }
+  QPushButton& button(const QString& name) { return *again_->findChild<QPushButton*>(name); }
+  QString state() { return again_->findChild<QLabel*>(u"run_state"_s)->text(); }
+
+  std::optional<QSettings> session_;
+  std::optional<MainWindow> again_;
+};
+
+TEST_F(WindowOpenedAgain, SaysThatItsRunTrainsAndStopsIt) {
+  EXPECT_THAT(again_->findChild<QLabel*>(u"scenario_origin"_s)->text(), Says("2 CPU ranks."));
+  EXPECT_FALSE(button(u"run_start"_s).isEnabled());
+  EXPECT_THAT(button(u"run_start"_s).toolTip(), Says("A run is in progress"));
+  EXPECT_FALSE(button(u"run_calibrate"_s).isEnabled());
+  EXPECT_THAT(state(), Says("trains"));
+  EXPECT_TRUE(wait_for([&] { return state().contains(u"is done"_s); })) << qPrintable(state());
+  const std::size_t steps = view().follower().steps().size();
+  EXPECT_TRUE(wait_for([&] { return view().follower().steps().size() > steps; }));
+  ASSERT_TRUE(button(u"run_stop"_s).isEnabled());
+  QTest::mouseClick(&button(u"run_stop"_s), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return !view().is_running(); }));
+  EXPECT_THAT(state(), Says("Stopped."));
+  EXPECT_FALSE(button(u"run_stop"_s).isEnabled());
+  EXPECT_TRUE(button(u"run_start"_s).isEnabled()) << qPrintable(view().starting_is_off());
+  EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
+}
+
+TEST_F(WindowOpenedAgain, LeavesItsRunWhenItClosesAndNoticesItsEnd) {
+  EXPECT_TRUE(again_->close());
+  open_again();
+  ASSERT_GE(processes_of(run_).size(), 3);
+  interrupt_processes_of(run_);
+  ASSERT_TRUE(wait_for([&] { return !view().is_running(); }));
+  EXPECT_THAT(state(), Says("The run ended after "));
+  EXPECT_TRUE(button(u"run_start"_s).isEnabled()) << qPrintable(view().starting_is_off());
 }
 
 TEST_F(WindowThatAsks, EndsByASignalWithoutAnAnswer) {

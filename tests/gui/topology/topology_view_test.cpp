@@ -139,10 +139,10 @@ TEST(TopologyPainter, CountsTheBusiestLinksAndScalesToThem) {
   EXPECT_EQ(links_as_busy({0.0, 0.0}), 0U);
   EXPECT_EQ(links_as_busy({0.2, 0.7, 0.3}), 1U);
   EXPECT_EQ(links_as_busy({0.095, 0.0949, 0.02, 0.095}), 3U);
-  EXPECT_EQ(scale_end({0.0}), 0.05);
-  EXPECT_EQ(scale_end({0.095, 0.01}), 0.1);
-  EXPECT_EQ(scale_end({0.49}), 0.5);
-  EXPECT_EQ(scale_end({0.7}), 1.0);
+  EXPECT_EQ(scale_end(0.0), 0.05);
+  EXPECT_EQ(scale_end(0.095), 0.1);
+  EXPECT_EQ(scale_end(0.49), 0.5);
+  EXPECT_EQ(scale_end(0.7), 1.0);
 }
 
 TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
@@ -396,6 +396,21 @@ TEST_F(TopologyViewTest, TheSliderGoesThroughTheStep) {
   EXPECT_NEAR(view_.canvas().scene().seconds, seconds / slider.maximum(), 1e-9);
   QTest::keyClick(&slider, Qt::Key_Home);
   EXPECT_EQ(view_.canvas().scene().span_title, whole);
+}
+
+// A colour means the same load wherever the slider is, and no load lies beyond the scale.
+TEST_F(TopologyViewTest, AllPositionsOfTheSliderHaveOneScale) {
+  auto& slider = *view_.findChild<QSlider*>(u"topology_moment"_s);
+  const double end = scene().scale_end;
+  double highest = 0.0;
+  for (int position = 0; position <= slider.maximum(); ++position) {
+    slider.setValue(position);
+    EXPECT_EQ(scene().scale_end, end) << position;
+    highest = std::max(highest,
+                       *std::max_element(scene().utilisation.begin(), scene().utilisation.end()));
+  }
+  EXPECT_LE(highest, end);
+  EXPECT_EQ(scale_end(highest), end);
 }
 
 // Nothing passes the links of a single rank, which answer nevertheless.
