@@ -139,8 +139,8 @@ inline ExchangeOps compressed_reduction(const GradientReduction& reduction, cons
 
 // Calls `add(fragment, part)` for each part of a stage with the fragment of local steps that it is
 // in. The embedding goes with the stage's first layer, the head with its last one. `chunks` are
-// pointers to the parts of each chunk, in the order of the model: stages with the same layers split
-// them alike.
+// pointers to the parts of each chunk, in the order of the model, so that stages of the same
+// layers have the same fragments.
 template <class Chunks, class IsLayer, class Add>
 void for_each_fragment_part(const ReplicaAgreement& replicas, const Chunks& chunks,
                             IsLayer is_layer, Add add) {
