@@ -280,6 +280,8 @@ class Sampler {
     const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
     // Profiles have no figures of parameter servers, which other processes run.
     if (is_server_transfer(op.kind)) return;
+    // Most steps have none of an exchange of local steps, and a thread of its own may run it.
+    if (op.every > 1 || op.beside_steps > 0) return;
     const auto& work = std::get<CommunicationWork>(op.work);
     const bool alike = !is_message(op.kind) && !joins_stages(work.group);
     std::vector<double> readies;

@@ -18,12 +18,9 @@
 namespace shardwright::planner {
 namespace {
 
-// The parts of a plan between which work moves, each of neighbouring ranks.
-enum class Movable : std::uint8_t { Replicas, Stages };
-
 // Microbatches of each replica, or layers of each stage.
 struct WorkShares {
-  Movable parts = Movable::Replicas;
+  MovableParts parts = MovableParts::Replicas;
   std::vector<std::int64_t> work;
 };
 
@@ -34,22 +31,12 @@ std::vector<std::int64_t> layers_of_stages(const ModelSpec& model, const Plan& p
 }
 
 // The shares of a plan that names no pools, or that `on_pools` has made.
-WorkShares work_shares(const ModelSpec& model, const Plan& plan, Movable parts) {
-  if (parts == Movable::Stages) return {parts, layers_of_stages(model, plan)};
+WorkShares work_shares(const ModelSpec& model, const Plan& plan, MovableParts parts) {
+  if (parts == MovableParts::Stages) return {parts, layers_of_stages(model, plan)};
   WorkShares shares{parts, {}};
   for (std::int64_t replica = 0; replica < plan.dp; ++replica)
     shares.work.push_back(plan_of_part(plan, part_of_replica(plan, replica)).microbatches());
   return shares;
-}
-
-// Where work can move in a run of the executor.
-std::vector<Movable> movable_parts(const Plan& plan) {
-  std::vector<Movable> parts;
-  if (plan.replicas == ReplicaAgreement() && plan.dp > 1 && plan.zero_stage <= 1)
-    parts.push_back(Movable::Replicas);
-  // The chunks of other schedules have no stage of their own.
-  if (plan.pp > 1 && plan.vpp == 1) parts.push_back(Movable::Stages);
-  return parts;
 }
 
 // The slowdown of each of `count` parts of neighbouring ranks is that of its slowest rank.
@@ -99,8 +86,8 @@ struct PoolRun {
 std::vector<PoolRun> runs_of(const WorkShares& shares, const std::vector<double>& slowdown) {
   std::vector<PoolRun> runs;
   for (std::size_t part = 0; part < slowdown.size(); ++part) {
-    const bool same_work =
-        shares.parts == Movable::Stages || part == 0 || shares.work[part] == shares.work[part - 1];
+    const bool same_work = shares.parts == MovableParts::Stages || part == 0 ||
+                           shares.work[part] == shares.work[part - 1];
     if (!runs.empty() && same_work && runs.back().slowdown == slowdown[part])
       ++runs.back().parts;
     else
@@ -154,7 +141,7 @@ Scenario on_pools(const Scenario& scenario, const WorkShares& shares,
   const std::vector<PoolRun> runs = runs_of(shares, of_parts);
   Scenario placed = scenario;
   Plan& plan = placed.plan;
-  if (shares.parts == Movable::Stages && shares.work != layers_of_stages(scenario.model, plan))
+  if (shares.parts == MovableParts::Stages && shares.work != layers_of_stages(scenario.model, plan))
     plan.stage_layers = shares.work;
   if (runs.size() == 1) {
     placed.cluster = slowed_cluster(scenario.cluster, runs.front().slowdown);
@@ -164,7 +151,7 @@ Scenario on_pools(const Scenario& scenario, const WorkShares& shares,
       static_cast<std::int64_t>(slowdown.size()) / static_cast<std::int64_t>(shares.work.size());
   placed.cluster = with_pools(scenario.cluster, runs, size);
   const std::vector<std::string> names = names_of_pools(placed.cluster);
-  const bool stages = shares.parts == Movable::Stages;
+  const bool stages = shares.parts == MovableParts::Stages;
   if (plan.pp > 1) make_outermost(stages ? Axis::Pipeline : Axis::Data, plan.rank_order);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (stages) {
@@ -200,10 +187,10 @@ std::vector<double> work_beside_layers(const Scenario& scenario,
 std::vector<WorkShares> balanced_shares(const Scenario& scenario,
                                         std::span<const double> slowdown) {
   std::vector<WorkShares> all;
-  for (const Movable parts : movable_parts(scenario.plan)) {
+  for (const MovableParts parts : movable_parts(scenario.plan)) {
     const WorkShares given = work_shares(scenario.model, scenario.plan, parts);
     const std::vector<double> of_parts = slowdown_of_parts(slowdown, given.work.size());
-    if (parts == Movable::Stages) {
+    if (parts == MovableParts::Stages) {
       all.push_back(
           {parts, moved_layers(given.work, work_beside_layers(scenario, given.work), of_parts)});
       continue;
@@ -221,9 +208,9 @@ std::vector<WorkShares> balanced_shares(const Scenario& scenario,
 // The plan so far on pools by the ranks' speeds; nothing if it cannot lie on pools.
 std::optional<Scenario> placed_so_far(const Scenario& scenario, const Plan& now,
                                       std::span<const double> slowdown) {
-  for (const Movable parts : movable_parts(scenario.plan)) {
+  for (const MovableParts parts : movable_parts(scenario.plan)) {
     const bool other =
-        parts == Movable::Stages
+        parts == MovableParts::Stages
             ? !now.replica_pools.empty()
             : !now.stage_pools.empty() || now.stage_layers != scenario.plan.stage_layers;
     if (other) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/scenario.hpp"
 
 namespace shardwright::planner {
@@ -21,7 +22,6 @@ struct Rebalanced {
 
 // A plan that gains less is not worth a restart.
 inline constexpr double kLeastRebalanceGain = 0.05;
-inline constexpr double kMostSlowdown = 100.0;
 
 // Returns the plan that shares the work of `scenario` by the speeds of the ranks: other numbers of
 // microbatches for the replicas, or other numbers of layers for the stages, whichever is faster by

@@ -3,6 +3,23 @@
 #include <array>
 
 namespace shardwright::planner {
+namespace {
+
+// The setting that its source recommends: fragments of three layers, eight of a model with 24, and
+// exchanges beside one step (arXiv 2501.18512).
+ReplicaAgreement streaming_diloco() {
+  ReplicaAgreement local;
+  local.sync = ReplicaSync::LocalSteps;
+  local.inner_steps = 100;
+  local.outer = OuterOptimizer::Nesterov;
+  local.fragments = 8;
+  local.fragment_order = FragmentOrder::Strided;
+  local.overlap_steps = 1;
+  local.local_share = 0.5;
+  return local;
+}
+
+}  // namespace
 
 std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression) {
   std::vector<ReplicaAgreement> agreements = {{}};
@@ -19,6 +36,7 @@ std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression) {
     local.outer = OuterOptimizer::Nesterov;
     agreements.push_back(local);
   }
+  if (sync) agreements.push_back(streaming_diloco());
   for (const ServerUpdates updates : enumerators<ServerUpdates>()) {
     if (!sync) break;
     ReplicaAgreement served;

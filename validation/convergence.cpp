@@ -122,6 +122,8 @@ ConvergenceCost convergence_cost(const ModelSpec& model, const Plan& plan) {
     if (cost.measured) cost.likely = 0.0;
     return cost;
   }
+  // Rows are of exchanges of all parameters at once, for which replicas wait.
+  if (agreed.fragments > 1 || agreed.overlap_steps > 0 || agreed.local_share > 0.0) return cost;
   const auto parameters = static_cast<double>(count_parameters(model).total);
   const std::int64_t replicas = group_size(replica_group(plan, false), plan);
   const auto covers = [&](const ConvergenceRow& row) {

@@ -128,9 +128,9 @@ std::vector<double> read_slowdowns(const std::vector<std::string>& texts, std::i
     }
     const std::int64_t rank = read_index(kSlowRank, text.substr(0, colon), ranks, problems);
     const double factor = read_ratio(kSlowRank, text.substr(colon + 1), problems);
-    if (factor < 1.0 || factor > planner::kMostSlowdown) {
+    if (factor < 1.0 || factor > kMostSlowdown) {
       problems.add(kSlowRank, fmt::format("\"{}\"", text),
-                   fmt::format("a factor from 1 to {}", planner::kMostSlowdown));
+                   fmt::format("a factor from 1 to {}", kMostSlowdown));
     }
     slowdown[static_cast<std::size_t>(rank)] = factor;
   }

@@ -2,6 +2,7 @@
 // ZeRO's gathers.
 
 #include <algorithm>
+#include <map>
 
 #include "core/lowering/stage_states.hpp"
 #include "core/lowering/stage_writer.hpp"
@@ -43,6 +44,40 @@ std::vector<PartId> all_parts(const StageWriter& writer) {
     for (const Part& part : chunk) append_ids(writer, part, all);
   }
   return all;
+}
+
+// The parameters and the parts of each fragment of local steps.
+struct Fragments {
+  std::vector<PartParameters> parameters;
+  std::vector<std::vector<PartId>> parts;
+};
+
+Fragments fragments_of(const StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  const auto count = static_cast<std::size_t>(in.plan.replicas.fragments);
+  if (count == 1) return {{writer.parameters}, {all_parts(writer)}};
+  Fragments fragments{std::vector<PartParameters>(count), std::vector<std::vector<PartId>>(count)};
+  std::map<std::int32_t, const std::vector<Part>*> by_position;
+  for (std::size_t chunk = 0; chunk < writer.parts.size(); ++chunk)
+    by_position[in.schedule.position[static_cast<std::size_t>(writer.stage)][chunk]] =
+        &writer.parts[chunk];
+  std::vector<const std::vector<Part>*> chunks;
+  for (const auto& [position, parts] : by_position) chunks.push_back(parts);
+  const auto is_embedding = [&](const Part& part) { return part.part == &in.blocks.embedding; };
+  const auto is_head = [&](const Part& part) { return part.layer == in.model.layers; };
+  for_each_fragment_part(
+      in.plan.replicas, chunks,
+      [&](const Part& part) { return !is_embedding(part) && !is_head(part); },
+      [&](std::size_t fragment, const Part& part) {
+        fragments.parts[fragment].push_back(is_embedding(part) ? kEmbeddingPart : part.layer);
+        fragments.parameters[fragment] +=
+            is_head(part) ? in.blocks.head_parameters : writer.parameters_of(part);
+      });
+  // Both copies of a shared embedding change at the same time.
+  if (copies_embedding(in.model, in.plan, writer.ends_of_model))
+    fragments.parameters.front() += in.blocks.embedding_parameters;
+  if (writer.copies_embedding) fragments.parts.front().push_back(kEmbeddingPart);
+  return fragments;
 }
 
 // The ops that a reduction of reduced gradients waits for. FSDP's are made on the stream of its
@@ -215,11 +250,17 @@ void gather_beside_first_forward(StageWriter& writer) {
 
 void agree_on_local_steps(StageWriter& writer) {
   const LoweringInput& in = writer.in;
-  for_each_local_exchange(writer.parameters, in.plan, [&](const LocalStepsExchange& each) {
-    const BlockId block = writer.around.exchange(each.name, each.ops, each.group, Phase::Optimizer,
-                                                 Payload::LocalSteps, in.plan.replicas.inner_steps);
-    const std::uint32_t op = writer.calls.call_around(block, kNoLayer, kOutsideOfSlots,
-                                                      writer.calls.ends(), all_parts(writer));
+  const ReplicaAgreement& replicas = in.plan.replicas;
+  if (!replicas.local()) return;
+  const Fragments fragments = fragments_of(writer);
+  for_each_local_exchange(fragments.parameters, in.plan, [&](const LocalStepsExchange& each) {
+    const std::string number =
+        replicas.fragments == 1 ? "" : "_" + std::to_string(each.fragment + 1);
+    const BlockId block = writer.around.exchange(
+        each.name + number, each.ops, each.group, Phase::Optimizer, Payload::LocalSteps,
+        replicas.inner_steps, first_exchange(replicas, static_cast<std::int64_t>(each.fragment)));
+    const std::uint32_t op = writer.calls.call_around(
+        block, kNoLayer, kOutsideOfSlots, writer.calls.ends(), fragments.parts[each.fragment]);
     writer.calls.end_with(op, Stream::GradientReduce);
   });
 }

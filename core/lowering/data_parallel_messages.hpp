@@ -2,7 +2,10 @@
 // bucket takes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 #include "core/lowering/block_set.hpp"
@@ -134,33 +137,56 @@ inline ExchangeOps compressed_reduction(const GradientReduction& reduction, cons
                            group_size(reduction.group, plan));
 }
 
-// The exchange of replicas that make local steps: of the parameters of one rank, and of those of
-// experts.
+// Calls `add(fragment, part)` for each part of a stage with the fragment of local steps that it is
+// in. The embedding goes with the stage's first layer, the head with its last one. `chunks` are
+// pointers to the parts of each chunk, in the order of the model, so that stages of the same
+// layers have the same fragments.
+template <class Chunks, class IsLayer, class Add>
+void for_each_fragment_part(const ReplicaAgreement& replicas, const Chunks& chunks,
+                            IsLayer is_layer, Add add) {
+  std::int64_t layers = 0, layer = 0;
+  for (const auto* chunk : chunks) layers += std::count_if(chunk->begin(), chunk->end(), is_layer);
+  for (const auto* chunk : chunks) {
+    for (const auto& part : *chunk) {
+      const std::int64_t number = is_layer(part) ? layer++ : std::max<std::int64_t>(layer - 1, 0);
+      add(static_cast<std::size_t>(fragment_of_layer(replicas, number, layers)), part);
+    }
+  }
+}
+
+// The exchange of replicas that make local steps: of a fragment of the parameters of one rank, or
+// of those of experts in it.
 struct LocalStepsExchange {
   Group group = Group::Data;
   double elements = 0.0;
   // "local_steps", or "expert_local_steps" for parameters of experts.
   const char* name = nullptr;
+  std::size_t fragment = 0;
   ExchangeOps ops;
 };
 
-// Calls `visit(LocalStepsExchange)` for the exchanges of a stage in issue order.
+// Calls `visit(LocalStepsExchange)` for the exchanges of a stage in issue order. `fragments` has
+// the parameters of each fragment.
 template <class Visit>
-void for_each_local_exchange(const PartParameters& stage, const Plan& plan, Visit visit) {
+void for_each_local_exchange(std::span<const PartParameters> fragments, const Plan& plan,
+                             Visit visit) {
   if (!plan.replicas.local()) return;
   const bool splits = plan.zero_stage >= 1;
   // Only weights of fewer bits are applied from a copy.
   const bool copies = storage_bytes(plan.precision) < Bytes(4.0);
-  const auto exchange = [&](double elements, bool experts, const char* name) {
+  const auto exchange = [&](std::size_t fragment, double elements, bool experts, const char* name) {
     if (elements <= 0.0) return;
     const Group group = replica_group(plan, experts);
     const Bytes applied = copies ? storage_bytes(plan.precision) : Bytes();
     visit(LocalStepsExchange{
-        group, elements, name,
+        group, elements, name, fragment,
         agree_on_steps(plan.replicas, elements, applied, group_size(group, plan))});
   };
-  exchange(stage.dense / (splits ? dense_shards(plan) : 1.0), false, "local_steps");
-  exchange(stage.expert / (splits ? expert_shards(plan) : 1.0), true, "expert_local_steps");
+  for (std::size_t i = 0; i < fragments.size(); ++i) {
+    const PartParameters& part = fragments[i];
+    exchange(i, part.dense / (splits ? dense_shards(plan) : 1.0), false, "local_steps");
+    exchange(i, part.expert / (splits ? expert_shards(plan) : 1.0), true, "expert_local_steps");
+  }
 }
 
 // Calls `visit(name, group, ops)` for what a stage does with parameter servers after it has pushed

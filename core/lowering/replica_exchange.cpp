@@ -80,6 +80,7 @@ void add_sum(const ReplicaAgreement& replicas, double elements, Bytes element, s
       break;
     case ReplicaCompression::Int8:
     case ReplicaCompression::Fp8:
+    case ReplicaCompression::Fp4:
     case ReplicaCompression::OneBit:
       return add_coded(replicas.compression, elements, element, members, ops);
     case ReplicaCompression::TopK:
@@ -129,6 +130,17 @@ bool keeps_anchor(const ReplicaAgreement& replicas) {
                               replicas.compression != ReplicaCompression::None);
 }
 
+std::int64_t fragment_of_layer(const ReplicaAgreement& replicas, std::int64_t layer,
+                               std::int64_t layers) {
+  if (replicas.fragment_order == FragmentOrder::Strided) return layer % replicas.fragments;
+  return layer * replicas.fragments / std::max<std::int64_t>(layers, 1);
+}
+
+std::int64_t first_exchange(const ReplicaAgreement& replicas, std::int64_t fragment) {
+  const std::int64_t step = fragment * replicas.inner_steps / replicas.fragments;
+  return step == 0 ? replicas.inner_steps : step;
+}
+
 // The mean of the parameters needs nothing else. Changes since the last exchange are taken from the
 // parameters of then, and added to them.
 ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
@@ -136,11 +148,20 @@ ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, By
   ExchangeOps ops;
   const bool anchored = keeps_anchor(replicas);
   const bool momentum = replicas.outer == OuterOptimizer::Nesterov;
+  const bool beside = replicas.overlap_steps > 0;
   const Bytes weights = kFp32 * elements;
-  if (anchored) ops.add(kernel("change", weights * 2.0, weights));
-  add_sum(replicas, elements, kFp32, members, ops);
   const double states = (anchored ? 1.0 : 0.0) + (momentum ? 1.0 : 0.0);
-  ops.add(kernel("apply", weights * (1.0 + states), weights * (1.0 + states) + applied * elements));
+  const double mixed = replicas.local_share > 0.0 ? 1.0 : 0.0;
+  ExchangeOp apply = kernel("apply", weights * (1.0 + states + mixed),
+                            weights * (1.0 + states) + applied * elements);
+  apply.delay = replicas.overlap_steps;
+  if (beside) ops.add(apply);
+  if (anchored) ops.add(kernel("change", weights * 2.0, weights));
+  for (ExchangeOp op : sum_over_replicas(replicas, elements, kFp32, members)) {
+    op.beside = beside && is_communication(op.kind);
+    ops.add(op);
+  }
+  if (!beside) ops.add(apply);
   return ops;
 }
 

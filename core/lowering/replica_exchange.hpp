@@ -20,6 +20,10 @@ struct ExchangeOp {
   MemoryWork kernel;
   // The bytes of an op that is a collective, counted as in CommunicationWork.
   Bytes bytes;
+  // The steps after the exchange has begun in which the op runs.
+  std::int64_t delay = 0;
+  // True for a collective that runs beside steps.
+  bool beside = false;
 };
 
 // The ops of an exchange in order. They are held in place: a search asks for them with every plan.
@@ -38,15 +42,16 @@ class ExchangeOps {
 // shard.
 Group replica_group(const Plan& plan, bool experts);
 
-// True for the forms that hold each element in 8 bits or one. They have an fp32 scale for each
+// True for the forms that hold each element in 8 bits or fewer. They have an fp32 scale for each
 // block of so many bytes, as 8-bit optimizers have (arXiv 2110.02861).
 constexpr bool is_coded(ReplicaCompression form) {
   return form == ReplicaCompression::Int8 || form == ReplicaCompression::Fp8 ||
-         form == ReplicaCompression::OneBit;
+         form == ReplicaCompression::Fp4 || form == ReplicaCompression::OneBit;
 }
 inline constexpr std::int64_t kCodedBlockBytes = 256;
 constexpr std::int64_t coded_block_elements(ReplicaCompression form) {
-  return form == ReplicaCompression::OneBit ? kCodedBlockBytes * 8 : kCodedBlockBytes;
+  if (form == ReplicaCompression::OneBit) return kCodedBlockBytes * 8;
+  return form == ReplicaCompression::Fp4 ? kCodedBlockBytes * 2 : kCodedBlockBytes;
 }
 // Elements of a member's part of them, in whole blocks, and the bytes of so many.
 std::int64_t coded_part(ReplicaCompression form, double elements, std::int64_t members);
@@ -71,8 +76,16 @@ std::int64_t powersgd_columns(double elements, std::int64_t rank);
 ExchangeOps sum_over_replicas(const ReplicaAgreement& replicas, double elements, Bytes element,
                               std::int64_t members);
 
+// The fragment that a layer of a stage is in, given its number among so many layers of the stage.
+std::int64_t fragment_of_layer(const ReplicaAgreement& replicas, std::int64_t layer,
+                               std::int64_t layers);
+// The first step after which replicas exchange a fragment. These steps lie evenly in each
+// `inner_steps`.
+std::int64_t first_exchange(const ReplicaAgreement& replicas, std::int64_t fragment);
+
 // What replicas do each `inner_steps` steps about so many parameters in fp32, of which they apply
-// a copy with elements of `applied` bytes, or without one the parameters themselves.
+// a copy with elements of `applied` bytes, or without one the parameters themselves. Where steps
+// run beside the exchange, they apply the outcome of the last one first.
 ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
                            std::int64_t members);
 

@@ -114,8 +114,8 @@ Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
 
 namespace {
 
-// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps as
-// a whole.
+// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps
+// fragment by fragment. What is on its way while steps go on has no room in the gradients.
 void add_exchange_memory(const PartParameters& parameters, const Plan& plan, const StackSpec& stack,
                          PersistentStates& memory) {
   const ReplicaAgreement& replicas = plan.replicas;
@@ -123,10 +123,13 @@ void add_exchange_memory(const PartParameters& parameters, const Plan& plan, con
   const double updated = updated_parameters(parameters, plan);
   const double bucket =
       unsharded_bucket_bytes(plan, stack) / reduced_gradient_bytes(stack, plan.precision).value();
-  const double at_once = replicas.local() ? updated : std::min(updated, bucket);
+  const double at_once = replicas.local() ? updated / static_cast<double>(replicas.fragments)
+                                          : std::min(updated, bucket);
   if (replicas.local())
     memory.add(MemoryCategory::OptimizerStates, outer_state_bytes(replicas) * updated);
   const std::int64_t members = group_size(replica_group(plan, false), plan);
+  if (replicas.local() && replicas.overlap_steps > 0)
+    memory.add(MemoryCategory::CommunicationBuffers, Bytes(4.0) * at_once);
   memory.add(MemoryCategory::CommunicationBuffers, residual_bytes(replicas, members) * updated +
                                                        exchange_buffer(replicas, at_once, members));
 }

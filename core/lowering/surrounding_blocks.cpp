@@ -28,7 +28,8 @@ Op data_parallel_op(const std::string& name, OpKind kind, Group group, Stream st
 bool same(const Op& a, const Op& b) {
   return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
          a.name == b.name && a.holds_host == b.holds_host && a.payload == b.payload &&
-         a.every == b.every && a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
+         a.every == b.every && a.first == b.first && a.beside_steps == b.beside_steps &&
+         a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
 }
 
 }  // namespace
@@ -105,7 +106,8 @@ BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, G
 }
 
 BlockId SurroundingBlocks::exchange(const std::string& name, const ExchangeOps& ops, Group group,
-                                    Phase phase, Payload payload, std::int64_t every) {
+                                    Phase phase, Payload payload, std::int64_t every,
+                                    std::int64_t first) {
   Block block{name, {}};
   for (const ExchangeOp& each : ops) {
     Op op;
@@ -117,6 +119,8 @@ BlockId SurroundingBlocks::exchange(const std::string& name, const ExchangeOps& 
         is_communication(each.kind) ? Work(communication(group, each.bytes)) : Work(each.kernel);
     op.payload = payload;
     op.every = every;
+    op.first = first + each.delay;
+    if (each.beside) op.beside_steps = program_.plan.replicas.overlap_steps;
     block.ops.push_back(std::move(op));
   }
   return add(std::move(block));

@@ -31,9 +31,9 @@ class SurroundingBlocks {
   BlockId data_parallel(const std::string& name, OpKind kind, Group group, Stream stream,
                         Phase phase, Bytes bytes, Payload payload);
   // The ops of an exchange between the replicas of `group`, one after another on the stream of
-  // gradients; they run in each `every` steps.
+  // gradients. They run in each `every` steps, from step number `first` on.
   BlockId exchange(const std::string& name, const ExchangeOps& ops, Group group, Phase phase,
-                   Payload payload, std::int64_t every = 1);
+                   Payload payload, std::int64_t every = 1, std::int64_t first = 1);
   // FSDP: gathers a part's parameters into `gathered`; reduces the part's gradient and frees it.
   // Dense parameters and those of experts go over different groups.
   BlockId gather(TensorRef gathered, const Bucket& bucket);

@@ -110,9 +110,14 @@ struct Op {
   // in this order: "layers.*.attention.q_proj", "layers.*.attention.k_proj", …
   std::vector<std::string> parameters;
   Payload payload = Payload::Tensors;
-  // The op runs in each so many steps. A program is that of the mean step, in which it takes this
-  // part of its time.
+  // The op runs in each so many steps, for the first time in step number `first`, counted from 1. A
+  // program is that of the mean step, in which the op takes this part of its time.
   std::int64_t every = 1;
+  std::int64_t first = 1;
+  // The steps beside which a collective may run before an op waits for it.
+  std::int64_t beside_steps = 0;
+
+  bool runs_in(std::int64_t step) const { return step >= first && (step - first) % every == 0; }
 };
 
 // A template: the ops of one layer (or of the embedding, of the head, of a bucket's reduction …) in

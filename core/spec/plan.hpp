@@ -173,6 +173,15 @@ constexpr auto enum_names(OuterOptimizer) {
   return std::array{"average", "nesterov"};
 }
 
+// The layers of a stage that the fragments of local steps hold (arXiv 2501.18512).
+enum class FragmentOrder : std::uint8_t {
+  Sequential,  // neighbouring layers
+  Strided,     // layers at equal distances
+};
+constexpr auto enum_names(FragmentOrder) {
+  return std::array{"sequential", "strided"};
+}
+
 // The form in which replicas send gradients, or the outcome of local steps.
 enum class ReplicaCompression : std::uint8_t {
   None,
@@ -180,12 +189,13 @@ enum class ReplicaCompression : std::uint8_t {
   Fp16,
   Int8,      // 8 bits, with a scale for each block of elements
   Fp8,       // E4M3 (arXiv 2209.05433), with a scale for each block of elements
+  Fp4,       // E3M0, 4 bits (arXiv 2501.18512), with a scale for each block of elements
   OneBit,    // signs, with a scale for each block and error feedback (arXiv 1901.09847)
   TopK,      // the largest elements, with error feedback (arXiv 1712.01887)
   PowerSgd,  // the product of two thin matrices, with error feedback (arXiv 1905.13727)
 };
 constexpr auto enum_names(ReplicaCompression) {
-  return std::array{"none", "bf16", "fp16", "int8", "fp8", "1bit", "topk", "powersgd"};
+  return std::array{"none", "bf16", "fp16", "int8", "fp8", "fp4", "1bit", "topk", "powersgd"};
 }
 
 struct ReplicaAgreement {
@@ -206,6 +216,13 @@ struct ReplicaAgreement {
   // The share of elements that top-k sends, and the columns of PowerSGD's matrices.
   double topk_ratio = 0.01;
   std::int64_t powersgd_rank = 4;
+  // Streaming DiLoCo: the parts of a stage's layers that are exchanged one after another, the steps
+  // that a replica makes beside the exchange of one, and the weight of its own parameters when it
+  // takes over the outcome.
+  std::int64_t fragments = 1;
+  FragmentOrder fragment_order = FragmentOrder::Sequential;
+  std::int64_t overlap_steps = 0;
+  double local_share = 0.0;
 
   bool local() const { return sync == ReplicaSync::LocalSteps; }
   bool has_servers() const { return sync == ReplicaSync::ParameterServer; }

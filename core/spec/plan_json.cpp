@@ -110,6 +110,22 @@ void describe_servers(ReplicaAgreement& replicas, FieldVisitor& fields) {
                     });
 }
 
+void describe_fragments(ReplicaAgreement& replicas, FieldVisitor& fields) {
+  fields.integer("fragments", replicas.fragments, {1, kMaxDegree}, kOmissible,
+                 "parts of each stage's layers that are exchanged one after another, each once in "
+                 "`inner_steps` (Streaming DiLoCo)");
+  fields.choice("fragment_order", replicas.fragment_order, kOmissible,
+                "`sequential`: a fragment has neighbouring layers; `strided`: layers at equal "
+                "distances");
+  fields.integer("overlap_steps", replicas.overlap_steps, {0, kMaxInnerSteps}, kOmissible,
+                 "steps that replicas make beside the exchange of a fragment before they take over "
+                 "its outcome");
+  fields.number(
+      "local_share", replicas.local_share, {0.0, 1.0, false}, kOmissible,
+      "weight of a replica's own parameters in those that it goes on with; the outcome of "
+      "the exchange has the rest");
+}
+
 void describe_replicas(ReplicaAgreement& replicas, FieldVisitor& fields) {
   fields.choice(
       "sync", replicas.sync, kOptional,
@@ -127,6 +143,7 @@ void describe_replicas(ReplicaAgreement& replicas, FieldVisitor& fields) {
                   "learning rate of the outer optimizer");
     fields.number("outer_momentum", replicas.outer_momentum, {0.0, 1.0, false}, kOptional,
                   "its momentum");
+    describe_fragments(replicas, fields);
   });
   fields.only_where("sync", replicas.sync, {ReplicaSync::ParameterServer},
                     [&] { describe_servers(replicas, fields); });

@@ -105,6 +105,11 @@ std::string replicas_text(const Plan& plan) {
   if (!replicas.local()) return plain ? "" : "gradients in " + form;
   std::string text = fmt::format("local steps of {}", replicas.inner_steps);
   if (replicas.outer == OuterOptimizer::Nesterov) text += " with Nesterov";
+  if (replicas.fragments > 1)
+    text +=
+        fmt::format(" in {} {} fragments", replicas.fragments, name_of(replicas.fragment_order));
+  if (replicas.overlap_steps > 0)
+    text += " beside " + format_plural(replicas.overlap_steps, "step");
   return plain ? text : text + ", " + form;
 }
 

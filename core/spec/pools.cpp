@@ -35,6 +35,15 @@ Plan plan_of_part(const Plan& plan, std::size_t part) {
   return own;
 }
 
+std::vector<MovableParts> movable_parts(const Plan& plan) {
+  std::vector<MovableParts> parts;
+  if (plan.replicas == ReplicaAgreement() && plan.dp > 1 && plan.zero_stage <= 1)
+    parts.push_back(MovableParts::Replicas);
+  // The chunks of other schedules have no stage of their own.
+  if (plan.pp > 1 && plan.vpp == 1) parts.push_back(MovableParts::Stages);
+  return parts;
+}
+
 std::int64_t batch_of_pools(const Plan& plan) {
   double sequences = 0.0;
   for (const PoolReplicas& part : plan.replica_pools)

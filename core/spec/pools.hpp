@@ -47,6 +47,15 @@ std::int64_t count_stages(const Plan& plan);
 // The number of ranks of a stage.
 std::int64_t ranks_of_stage(const Plan& plan, std::size_t stage);
 
+// The parts of a plan between which a run of the executor can move work, each of neighbouring ranks.
+enum class MovableParts : std::uint8_t { Replicas, Stages };
+
+// The kinds of parts between which the plan lets work move; empty where it does not.
+std::vector<MovableParts> movable_parts(const Plan& plan);
+
+// The most times as long that a slow rank counts as taking.
+inline constexpr double kMostSlowdown = 100.0;
+
 // The pools that the plan names, each once, in the order of the stages; empty where the plan names
 // none, so that all stages lie on the first pool.
 std::vector<std::string> pools_of(const Plan& plan);

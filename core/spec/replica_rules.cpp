@@ -27,6 +27,7 @@ enum class Gap : std::uint8_t {
   Experts,
   States,
   Offload,
+  Fragments,
   Sharding,
   ServerSharding,
   ServerCompression,
@@ -40,7 +41,16 @@ bool in_range(const ReplicaAgreement& replicas) {
   return within(replicas.inner_steps, 1, kMaxInnerSteps) &&
          within(replicas.powersgd_rank, 1, kMaxLoraRank) &&
          within(replicas.servers, 0, kMaxDegree) && within(replicas.staleness, 0, kMaxStaleness) &&
-         replicas.topk_ratio > 0.0 && replicas.topk_ratio <= 1.0;
+         replicas.topk_ratio > 0.0 && replicas.topk_ratio <= 1.0 &&
+         within(replicas.fragments, 1, kMaxDegree) &&
+         within(replicas.overlap_steps, 0, kMaxInnerSteps) && replicas.local_share >= 0.0 &&
+         replicas.local_share <= 1.0;
+}
+
+// Exchanges of fragments follow each other, so that each has the network for itself.
+bool fragments_fit(const ReplicaAgreement& replicas, std::int64_t layers) {
+  const std::int64_t steps_each = std::max<std::int64_t>(1, replicas.overlap_steps);
+  return replicas.fragments <= layers && replicas.fragments <= replicas.inner_steps / steps_each;
 }
 
 // The ranks that share a sequence, or tokens through experts, must belong to one replica.
@@ -51,6 +61,7 @@ Gap gap_of_local_steps(const PlanSubject& s) {
   if (together % plan.cp != 0) return Gap::ContextParallel;
   if (s.model.moe && expert_replicas(plan) != plan.dp * plan.cp) return Gap::Experts;
   if (is_pure(plan.optimizer_states)) return Gap::States;
+  if (!fragments_fit(plan.replicas, s.model.layers)) return Gap::Fragments;
   return plan.offloads_optimizer() ? Gap::Offload : Gap::None;
 }
 
@@ -152,6 +163,14 @@ Problem replicas_problem(const PlanSubject& s) {
       return {where, with(fmt::format("the optimizer on {}", name_of(plan.offload_optimizer))),
               replicas.has_servers() ? "no offload: servers keep the optimizer's states"
                                      : "an optimizer on the device"};
+    case Gap::Fragments:
+      return {"/data_parallel/fragments",
+              fmt::format("{} fragments and {} overlap_steps in {} inner_steps", replicas.fragments,
+                          replicas.overlap_steps, replicas.inner_steps),
+              fmt::format("at most the {} layers of the model, and fragments x overlap_steps, or "
+                          "fragments alone where no steps overlap, of at most inner_steps: their "
+                          "exchanges follow each other",
+                          s.model.layers)};
     case Gap::Sharding:
       return {where, with(fmt::format("ZeRO stage {}", plan.zero_stage)),
               "zero_stage 0: ZeRO scatters its sums, which are not compressed"};

@@ -44,10 +44,7 @@ void check_can_rebalance(const Plan& plan, const std::string& source) {
   if (plan.replicas != ReplicaAgreement()) {
     problems.add("/plan/data_parallel", replicas_text(plan),
                  "for --rebalance: gradients that are added up in each step, uncompressed");
-  }
-  const bool replicas = plan.dp > 1 && plan.zero_stage <= 1;
-  const bool stages = plan.pp > 1 && plan.vpp == 1;
-  if (!replicas && !stages) {
+  } else if (movable_parts(plan).empty()) {
     problems.add(
         "/plan",
         fmt::format("dp {}, ZeRO {}, pp {}, vpp {}", plan.dp, plan.zero_stage, plan.pp, plan.vpp),

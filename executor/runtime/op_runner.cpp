@@ -87,7 +87,7 @@ void* OpRunner::norm_sum(const NormGradient& norm) const {
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
   const Op& op = *bound.op;
-  if (op.every > 1 && state.adam.step % op.every != 0) return;
+  if (!op.runs_in(state.adam.step)) return;
   if (op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps) {
     exchange_.run(bound, carried_units(bound));
   } else if (is_server_transfer(op.kind) || op.kind == OpKind::ServerOptimizer) {

@@ -60,28 +60,64 @@ void ReplicaExchange::keep_anchor() {
 }
 
 void ReplicaExchange::run(const BoundOp& bound, std::span<const std::size_t> units) {
+  SHARDWRIGHT_CHECK(bound.queue == nullptr, "replicas exchange on CPUs alone");
   const std::vector<Op>& ops = program_.blocks[bound.call->block].ops;
-  units_ = units;
-  local_ = bound.op->payload == Payload::LocalSteps;
   Communicator* group = nullptr;
   for (const Op& op : ops) {
     if (const auto* work = std::get_if<CommunicationWork>(&op.work))
       group = &communicators_.of(work->group);
   }
+  const bool local = bound.op->payload == Payload::LocalSteps;
+  if (local && replicas_.overlap_steps > 0) return run_beside(bound, units, *group);
+  units_.assign(units.begin(), units.end());
+  local_ = local;
   members_ = static_cast<std::size_t>(group->size());
-  if (bound.op == &ops.front()) load(bound);
-  run_step(step_of(*bound.op), bound, *group);
+  if (bound.op == &ops.front()) load();
+  run_step(*bound.op, *group);
   if (bound.op == &ops.back() && !local_) store();
 }
 
-void ReplicaExchange::run_step(std::string_view step, const BoundOp& bound, Communicator& group) {
+// The first op applies the outcome of the exchange before, the others are one exchange.
+void ReplicaExchange::run_beside(const BoundOp& bound, std::span<const std::size_t> units,
+                                 Communicator& group) {
+  const std::vector<Op>& ops = program_.blocks[bound.call->block].ops;
+  const bool applies = bound.op == &ops.front();
+  if (!applies && bound.op != &ops.back()) return;
+  arrive();
+  units_.assign(units.begin(), units.end());
+  local_ = true;
+  members_ = static_cast<std::size_t>(group.size());
+  if (applies) {
+    values_ = std::move(arrived_.at(units_));
+    arrived_.erase(units_);
+    return run_step(*bound.op, group);
+  }
+  load();
+  on_its_way_ = std::async(std::launch::async, [this, &ops, &group] {
+    for (std::size_t i = 1; i < ops.size(); ++i) run_step(ops[i], group);
+  });
+}
+
+void ReplicaExchange::arrive() {
+  if (!on_its_way_.valid()) return;
+  on_its_way_.get();
+  arrived_[units_] = std::move(values_);
+}
+
+double ReplicaExchange::carried_bytes() const {
+  if (on_its_way_.valid()) on_its_way_.wait();
+  return carried_;
+}
+
+void ReplicaExchange::run_step(const Op& op, Communicator& group) {
+  const std::string_view step = step_of(op);
   if (step == "change") return;  // loaded so
   if (step == "compress") return compress();
   if (step == "add") return add_parts(static_cast<std::size_t>(group.rank()));
   if (step == "project") return project();
   if (step == "restore") return restore();
   if (step == "apply") return apply();
-  switch (bound.op->kind) {
+  switch (op.kind) {
     case OpKind::AllToAll:
       return all_to_all(group);
     case OpKind::AllGather:
@@ -93,8 +129,7 @@ void ReplicaExchange::run_step(std::string_view step, const BoundOp& bound, Comm
 
 // The gradients, the parameters, or their change since the last exchange, against the direction of
 // the steps as a gradient is.
-void ReplicaExchange::load(const BoundOp& bound) {
-  SHARDWRIGHT_CHECK(bound.queue == nullptr, "replicas exchange on CPUs alone");
+void ReplicaExchange::load() {
   values_.clear();
   for (const std::size_t unit : units_) {
     const std::span<const float> from = local_ ? updated(unit) : gradients(unit);
@@ -115,12 +150,17 @@ void ReplicaExchange::store() {
   }
 }
 
-// The outer step: the mean itself, or Nesterov's step along it (torch.optim.SGD with nesterov).
+// The outer step: the mean itself, or Nesterov's step along it (torch.optim.SGD with nesterov). A
+// share of what the replica has by now stays.
 void ReplicaExchange::apply() {
   const float share = 1.0F / static_cast<float>(members_);
   const bool nesterov = replicas_.outer == OuterOptimizer::Nesterov;
   const auto rate = static_cast<float>(nesterov ? replicas_.outer_learning_rate : 1.0);
   const auto momentum = static_cast<float>(replicas_.outer_momentum);
+  const auto own = static_cast<float>(replicas_.local_share);
+  const auto take_over = [own](float agreed, float& weight) {
+    weight = own == 0.0F ? agreed : (1.0F - own) * agreed + own * weight;
+  };
   std::size_t place = 0;
   for (const std::size_t unit : units_) {
     const std::span<float> weights = updated(unit);
@@ -129,14 +169,14 @@ void ReplicaExchange::apply() {
     for (std::size_t i = 0; i < weights.size(); ++i, ++place) {
       float step = values_[place] * share;
       if (!keeps_anchor(replicas_)) {
-        weights[i] = step;
+        take_over(step, weights[i]);
         continue;
       }
       if (nesterov) {
         velocity[i] = momentum * velocity[i] + step;
         step += momentum * velocity[i];
       }
-      weights[i] = anchors_[unit][i] -= rate * step;
+      take_over(anchors_[unit][i] -= rate * step, weights[i]);
     }
   }
 }
@@ -204,6 +244,7 @@ void ReplicaExchange::compress() {
       return;
     case ReplicaCompression::Int8:
     case ReplicaCompression::Fp8:
+    case ReplicaCompression::Fp4:
       return encode();
     case ReplicaCompression::OneBit: {
       feed_back();
@@ -228,7 +269,7 @@ void ReplicaExchange::compress() {
     case ReplicaCompression::PowerSgd: {
       feed_back();
       const auto [rows, columns] = thin_shape();
-      std::vector<float>& q = q_[{units_.begin(), units_.end()}];
+      std::vector<float>& q = q_[units_];
       if (q.empty()) q = first_thin_matrix(rows * columns);
       p_.resize(rows * columns);
       multiply_thin(values_, q, rows, columns, p_);
@@ -248,7 +289,7 @@ void ReplicaExchange::all_reduce(std::string_view step, Communicator& group) {
   };
   if (step == "p.all_reduce") return sum(p_.data(), p_.size(), Element::Float32);
   if (step == "q.all_reduce") {
-    std::vector<float>& q = q_.at({units_.begin(), units_.end()});
+    std::vector<float>& q = q_.at(units_);
     return sum(q.data(), q.size(), Element::Float32);
   }
   if (replicas_.compression == ReplicaCompression::Bf16)
@@ -282,7 +323,7 @@ void ReplicaExchange::add_parts(std::size_t member) {
     add_codes(form, parts.data() + from * bytes, each, sum);
   sent_.resize(bytes);
   if (!feeds_back(form)) return to_codes(form, sum, each, sent_.data());
-  std::vector<float>& left = part_residuals_[{units_.begin(), units_.end()}];
+  std::vector<float>& left = part_residuals_[units_];
   left.resize(sum.size(), 0.0F);
   for (std::size_t i = 0; i < left.size(); ++i) left[i] += sum[i];
   to_codes(form, left, each, sent_.data());
@@ -294,7 +335,7 @@ void ReplicaExchange::add_parts(std::size_t member) {
 void ReplicaExchange::project() {
   const auto [rows, columns] = thin_shape();
   make_orthonormal(p_, rows, columns);
-  multiply_transposed(values_, p_, rows, columns, q_.at({units_.begin(), units_.end()}));
+  multiply_transposed(values_, p_, rows, columns, q_.at(units_));
 }
 
 void ReplicaExchange::restore() {
@@ -304,6 +345,7 @@ void ReplicaExchange::restore() {
       return;
     case ReplicaCompression::Int8:
     case ReplicaCompression::Fp8:
+    case ReplicaCompression::Fp4:
     case ReplicaCompression::OneBit:
       return decode(received_);
     case ReplicaCompression::TopK: {
@@ -317,7 +359,7 @@ void ReplicaExchange::restore() {
     }
     case ReplicaCompression::PowerSgd: {
       const auto [rows, columns] = thin_shape();
-      const std::vector<float>& q = q_.at({units_.begin(), units_.end()});
+      const std::vector<float>& q = q_.at(units_);
       std::vector<float> sum(values_.size());
       multiply_back(p_, q, rows, columns, sum);
       // What is left is that of the mean, so that the members' residuals add up to what the sum

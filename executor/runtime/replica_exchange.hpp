@@ -1,9 +1,12 @@
 // The exchange between replicas that send compressed gradients, or make local steps, on CPUs: one
-// op after another, as core/lowering/replica_exchange.hpp lists them.
+// op after another, as core/lowering/replica_exchange.hpp lists them. Where steps run beside it, a
+// thread of its own runs all ops but the last one, on communicators that nothing else uses. One
+// exchange is on its way at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <span>
 #include <string_view>
@@ -29,15 +32,20 @@ class ReplicaExchange {
   // Runs one op of an exchange of these units. Throws CommunicationError.
   void run(const BoundOp& bound, std::span<const std::size_t> units);
 
-  // Bytes that collectives have carried since the start, as CommunicationWork counts them.
-  double carried_bytes() const { return carried_; }
+  // Bytes that collectives have carried since the start, as CommunicationWork counts them, with
+  // those that are on their way.
+  double carried_bytes() const;
 
  private:
   // By unit: its part that this rank updates.
   using UnitValues = std::map<std::size_t, std::vector<float>>;
 
-  void run_step(std::string_view step, const BoundOp& bound, Communicator& group);
-  void load(const BoundOp& bound);
+  // The same of a fragment of local steps beside which others run.
+  void run_beside(const BoundOp& bound, std::span<const std::size_t> units, Communicator& group);
+  // Waits for the exchange on its way, if there is one, and keeps its outcome.
+  void arrive();
+  void run_step(const Op& op, Communicator& group);
+  void load();
   void store();
   void apply();
   void compress();
@@ -65,7 +73,7 @@ class ReplicaExchange {
   ParameterStore& parameters_;
   UnitValues anchors_, momenta_, residuals_;
   // The exchange at hand: its units, their values one after another, and what is sent and received.
-  std::span<const std::size_t> units_;
+  std::vector<std::size_t> units_;
   bool local_ = false;
   std::size_t members_ = 1;
   std::vector<float> values_;
@@ -77,6 +85,9 @@ class ReplicaExchange {
   // By the units of an exchange: what the form has lost of the sums of this rank's part.
   std::map<std::vector<std::size_t>, std::vector<float>> part_residuals_;
   double carried_ = 0.0;
+  // The exchange on its way, and by units the outcomes that have arrived and are not applied yet.
+  std::future<void> on_its_way_;
+  std::map<std::vector<std::size_t>, std::vector<float>> arrived_;
 };
 
 }  // namespace shardwright::executor

@@ -6,6 +6,7 @@
 #include "core/base/error.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright::executor {
 namespace {

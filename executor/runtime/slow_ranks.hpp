@@ -39,8 +39,6 @@ class SlowRankWatch {
   // A rank that has become faster counts as fast below this: it may have so little work that what
   // it does once in a step tells.
   static constexpr double kFastAgain = 1.5;
-  // A rank that takes longer still, one that was frozen for instance, counts as this.
-  static constexpr double kMostSlowdown = 100.0;
 
   // `expected` has the slowdowns that the plan was made for; empty: all are 1.
   SlowRankWatch(std::vector<RankWork> ranks, std::vector<double> expected);

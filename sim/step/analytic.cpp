@@ -115,15 +115,11 @@ std::vector<PoolCosts> costs_of_pools(const Scenario& scenario) {
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) {
   const double bubble = list_bubble(costs);
   const double first_tail = likely(costs, plan, 0, first_slots_end(costs) + bubble).tail;
-  double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0),
-         update = 0.0;
-  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
-    const StageCost& cost = costs.stages[stage];
+  double slots = messages_drained(costs, plan) + first_tail + after_reduction(costs, 0);
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage)
     slots = std::max(slots, likely_end(costs, plan, stage, bubble, first_tail));
-    update = std::max(update, cost.states.after_norm());
-  }
-  const double step = slots + costs.norm_reduce + update + exposed_gathers(costs);
-  return std::max(Seconds(step), bound);
+  const double before = slots + costs.norm_reduce + exposed_gathers(costs);
+  return std::max(Seconds(before + update_time(costs, plan, before)), bound);
 }
 
 namespace {

@@ -98,15 +98,15 @@ double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage)
 }  // namespace
 
 Seconds bound_step(const StageCosts& costs, const Plan& plan) {
-  double slots = messages_drained(costs, plan) + after_reduction(costs, 0), update = 0.0,
-         host = 0.0;
+  double slots = messages_drained(costs, plan) + after_reduction(costs, 0), host = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, stage_bound(costs, plan, stage));
-    update = std::max(update, cost.states.after_norm());
     host = std::max(host, cost.launch + cost.states.after_norm());
   }
-  return Seconds(std::max({slots + costs.norm_reduce + update, host, costs.served}) * kRounding);
+  const double before = slots + costs.norm_reduce;
+  const double step = before + update_time(costs, plan, before);
+  return Seconds(std::max({step, host, costs.served}) * kRounding);
 }
 
 }  // namespace shardwright::sim

@@ -30,14 +30,17 @@ double kernel_seconds(const PlanContext& in, OpKind kind, const Work& work, Phas
          in.layers.slowest_device;
 }
 
+double exchange_op_seconds(const PlanContext& in, const ExchangeOp& op, Group group, Phase phase,
+                           MessageTimes& messages) {
+  return is_communication(op.kind) ? messages.of(op.kind, group, op.bytes.value())
+                                   : kernel_seconds(in, op.kind, op.kernel, phase);
+}
+
 // The ops of an exchange, one after another.
 double exchange_seconds(const PlanContext& in, const ExchangeOps& ops, Group group, Phase phase,
                         MessageTimes& messages) {
   double seconds = 0.0;
-  for (const ExchangeOp& op : ops) {
-    seconds += is_communication(op.kind) ? messages.of(op.kind, group, op.bytes.value())
-                                         : kernel_seconds(in, op.kind, op.kernel, phase);
-  }
+  for (const ExchangeOp& op : ops) seconds += exchange_op_seconds(in, op, group, phase, messages);
   return seconds;
 }
 
@@ -234,7 +237,52 @@ void gather_parameters(const PlanContext& in, const ChunkCosts& chunks, std::siz
                            });
 }
 
+// The parameters of each fragment of local steps of a stage.
+std::vector<PartParameters> fragment_parameters(const PlanContext& in, const ChunkCosts& chunks,
+                                                std::size_t stage) {
+  const ReplicaAgreement& replicas = in.plan.replicas;
+  if (replicas.fragments == 1) return {stage_parameters(in, chunks, stage)};
+  std::vector<PartParameters> fragments(static_cast<std::size_t>(replicas.fragments));
+  std::vector<std::int32_t> positions = in.layout.stage(stage).position;
+  std::sort(positions.begin(), positions.end());
+  std::vector<const std::vector<ChunkPart<PartCost>>*> of_stage;
+  for (const std::int32_t position : positions)
+    of_stage.push_back(&chunks[static_cast<std::size_t>(position)]->parts);
+  for_each_fragment_part(
+      replicas, of_stage,
+      [&](const ChunkPart<PartCost>& part) {
+        return part.part != &in.layers.embedding && part.layer < in.model.layers;
+      },
+      [&](std::size_t fragment, const ChunkPart<PartCost>& part) {
+        fragments[fragment] += part.part->parameters;
+      });
+  if (stage_copies_embedding(in, stage)) fragments.front() += in.layers.embedding.parameters;
+  return fragments;
+}
+
+void exchange_local_steps(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
+                          MessageTimes& messages, StateCost& states) {
+  if (!in.plan.replicas.local()) return;
+  const auto inner_steps = static_cast<double>(in.plan.replicas.inner_steps);
+  for_each_local_exchange(
+      fragment_parameters(in, chunks, stage), in.plan, [&](const LocalStepsExchange& each) {
+        double at_once = 0.0, beside = 0.0;
+        for (const ExchangeOp& op : each.ops)
+          (op.beside ? beside : at_once) +=
+              exchange_op_seconds(in, op, each.group, Phase::Optimizer, messages);
+        states.exchange += at_once / inner_steps;
+        if (beside > 0.0) states.beside.push_back(beside);
+      });
+}
+
 }  // namespace
+
+double StateCost::exposed(const ReplicaAgreement& replicas, double step) const {
+  const double hidden = step * static_cast<double>(replicas.overlap_steps);
+  double seconds = 0.0;
+  for (const double each : beside) seconds += std::max(0.0, each - hidden);
+  return seconds / static_cast<double>(replicas.inner_steps);
+}
 
 Bucket bucket_of(const PartParameters& parameters, double element_bytes) {
   return {parameters.dense * element_bytes, parameters.expert * element_bytes};
@@ -303,10 +351,7 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
   const auto kernel = [&](OpKind kind, const Work& work) {
     return kernel_seconds(in, kind, work, Phase::Optimizer);
   };
-  for_each_local_exchange(parameters, in.plan, [&](const LocalStepsExchange& each) {
-    states.exchange += exchange_seconds(in, each.ops, each.group, Phase::Optimizer, messages) /
-                       static_cast<double>(in.plan.replicas.inner_steps);
-  });
+  exchange_local_steps(in, chunks, stage, messages, states);
   if (knows_gradient_norm(in.plan))
     states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
   for_each_norm_reduction(in.plan, [&](const char*, Group group) {

@@ -52,8 +52,12 @@ struct StateCost {
   double optimizer = 0.0;
   // The mean step's part of the exchange of local steps, which follows the optimizer.
   double exchange = 0.0;
+  // The time of each exchange that runs beside further steps.
+  std::vector<double> beside;
 
-  // From the end of the norm on.
+  // The mean step's part of those that is left after steps of `step` seconds.
+  double exposed(const ReplicaAgreement& replicas, double step) const;
+  // From the end of the norm on, without exchanges beside steps.
   double after_norm() const { return optimizer + exchange + late_gathers; }
 };
 

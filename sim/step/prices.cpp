@@ -10,6 +10,7 @@
 #include "sim/cost/placement.hpp"
 #include "sim/cost/server_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
+#include "sim/step/folded_replay.hpp"
 #include "sim/step/pool_links.hpp"
 
 namespace shardwright::sim {
@@ -205,6 +206,35 @@ Contention contention_of(const StackSpec& stack) {
   return {stack.overlap.slowdown, stack.overlap.collective_slowdown};
 }
 
+namespace {
+
+// Of an exchange that runs beside further steps the mean step has what these do not hide. They are
+// as long as a step without such exchanges.
+void hide_behind_steps(const Program& program, Prices& prices) {
+  if (program.plan.replicas.overlap_steps == 0) return;
+  const std::vector<BlockPrices> whole = prices.blocks;
+  const auto for_each_hidden = [&](const auto& visit) {
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      const std::vector<Op>& ops = program.blocks[b].ops;
+      for (std::size_t i = 0; i < ops.size(); ++i)
+        if (ops[i].beside_steps > 0) visit(b, i, ops[i]);
+    }
+  };
+  for_each_hidden(
+      [&](std::size_t b, std::size_t i, const Op&) { prices.blocks[b][i] = Seconds(); });
+  const Seconds step = replay_folded(program, prices, {}).step;
+  std::vector<Seconds> used(program.blocks.size());
+  for_each_hidden([&](std::size_t b, std::size_t i, const Op& op) {
+    const auto every = static_cast<double>(op.every);
+    const Seconds hidden = step * static_cast<double>(op.beside_steps) - used[b];
+    const Seconds alone = whole[b][i] * every;
+    used[b] += std::min(alone, hidden);
+    prices.blocks[b][i] = std::max(Seconds(), alone - hidden) / every;
+  });
+}
+
+}  // namespace
+
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {
   const PoolPricers pricers(program.plan, cluster, stack);
   Prices prices;
@@ -217,6 +247,7 @@ Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec
     prices.ports.push_back(std::move(priced.ports));
     prices.basis.push_back(priced.basis);
   }
+  hide_behind_steps(program, prices);
   return prices;
 }
 

@@ -161,6 +161,16 @@ void time_pipeline(const PlanContext& in, StageMessages& messages, ScheduleProfi
 
 }  // namespace
 
+double update_time(const StageCosts& costs, const Plan& plan, double before) {
+  double update = 0.0, exposed = 0.0;
+  for (const StageCost& stage : costs.stages) update = std::max(update, stage.states.after_norm());
+  if (plan.replicas.overlap_steps == 0) return update;
+  for (const StageCost& stage : costs.stages)
+    exposed = std::max(
+        exposed, stage.states.after_norm() + stage.states.exposed(plan.replicas, before + update));
+  return exposed;
+}
+
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
   double sum = 0.0;
   for (const StageCost& stage : costs.stages)

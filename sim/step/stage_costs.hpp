@@ -150,6 +150,10 @@ struct StageCosts {
   const StageProfile& profile_of(std::size_t i) const { return profile->stages[stages[i].stage]; }
 };
 
+// The time from the end of the gradient norm to that of the step, where it takes `before` seconds
+// up to there. Of exchanges beside steps it has what these do not hide.
+double update_time(const StageCosts& costs, const Plan& plan, double before);
+
 // The mean of one quantity over all stages of the pipeline.
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity);
 

@@ -101,6 +101,8 @@ std::vector<std::int64_t> short_steps(const Plan& plan) {
   std::vector<std::int64_t> numbers;
   // Replicas on several pools run different numbers of microbatches.
   if (!plan.replica_pools.empty()) return numbers;
+  // A whole step is what hides exchanges of local steps.
+  if (plan.replicas.overlap_steps > 0) return numbers;
   for (const std::int64_t multiple : multiples) {
     const std::int64_t least = multiple * std::max<std::int64_t>(plan.pp, 2);
     const std::int64_t number = all - (all - least) / period * period;

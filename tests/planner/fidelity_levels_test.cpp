@@ -298,13 +298,39 @@ TEST(FidelityLevels, AgreeOnReplicasThatSendLess) {
                    });
 }
 
+// The same, with the optimizer in fp32 on the device.
+void use_plain_replicas(Plan& plan) {
+  use_whole_replicas(plan);
+  plan.offload_optimizer = OptimizerOffload::None;
+  plan.optimizer_states = OptimizerStates::OfStack;
+}
+
+// Fragments of local steps, and exchanges beside steps on networks down to a thousandth as fast.
+TEST(FidelityLevels, AgreeOnStreamingLocalSteps) {
+  expect_agreement(
+      "fragments", 20261130, use_plain_replicas,
+      [](std::mt19937& random, PlanRequest& request, Plan& plan) {
+        NicSpec& nic = request.cluster.node.nic;
+        nic.bandwidth = nic.bandwidth * pick<double>(random, {1.0, 0.1, 0.01, 0.001});
+        if (!request.model.moe) plan.expert_tp = 1;
+        ReplicaAgreement& replicas = plan.replicas;
+        replicas.sync = ReplicaSync::LocalSteps;
+        replicas.inner_steps = 8;
+        replicas.fragments = pick<std::int64_t>(random, {1, 3, 4});
+        replicas.fragment_order =
+            pick<FragmentOrder>(random, {FragmentOrder::Sequential, FragmentOrder::Strided});
+        replicas.overlap_steps = pick<std::int64_t>(random, {0, 1, 2});
+        replicas.local_share = pick<double>(random, {0.0, 0.5});
+        replicas.compression = pick<ReplicaCompression>(
+            random, {ReplicaCompression::None, ReplicaCompression::Fp4, ReplicaCompression::TopK});
+      });
+}
+
 TEST(FidelityLevels, AgreeOnParameterServers) {
   expect_agreement(
       "parameter servers", 20261129,
       [](Plan& plan) {
-        use_whole_replicas(plan);
-        plan.offload_optimizer = OptimizerOffload::None;
-        plan.optimizer_states = OptimizerStates::OfStack;
+        use_plain_replicas(plan);
         if (plan.schedule == ScheduleKind::DualPipe) plan.schedule = ScheduleKind::OneFOneB;
       },
       [](std::mt19937& random, PlanRequest& request, Plan& plan) {

@@ -47,6 +47,12 @@ TEST(ConvergenceCost, IsNotKnownOutsideOfWhatWasMeasured) {
   Plan compressed = diloco(8, 30);
   compressed.replicas.compression = ReplicaCompression::Int8;
   EXPECT_EQ(cost_cell(convergence_cost(model, compressed)), "not known");
+  Plan streaming = diloco(8, 30);
+  streaming.replicas.fragments = 4;
+  EXPECT_FALSE(convergence_cost(model, streaming).known());
+  streaming = diloco(8, 30);
+  streaming.replicas.overlap_steps = 1;
+  EXPECT_FALSE(convergence_cost(model, streaming).known());
   EXPECT_EQ(cost_cell(convergence_cost(model, Plan())), "0.0");
 }
 

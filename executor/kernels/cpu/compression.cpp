@@ -39,6 +39,7 @@ float scale_of(ReplicaCompression form, std::span<const float> block) {
   }
   if (form == ReplicaCompression::Int8) return most / kLargestInt8;
   if (form == ReplicaCompression::Fp8) return most / kLargestE4m3;
+  if (form == ReplicaCompression::Fp4) return most;
   return block.empty() ? 0.0F : total / static_cast<float>(block.size());
 }
 
@@ -51,6 +52,9 @@ void set_code(ReplicaCompression form, float scaled, std::size_t i, std::byte* c
     case ReplicaCompression::Fp8:
       codes[i] = static_cast<std::byte>(to_e4m3(scaled));
       return;
+    case ReplicaCompression::Fp4:
+      codes[i / 2] |= static_cast<std::byte>(to_e3m0(scaled) << i % 2 * 4);
+      return;
     default:
       if (scaled < 0.0F) codes[i / 8] |= static_cast<std::byte>(1U << i % 8);
   }
@@ -62,6 +66,8 @@ float code_at(ReplicaCompression form, const std::byte* codes, std::size_t i) {
       return static_cast<float>(static_cast<std::int8_t>(codes[i]));
     case ReplicaCompression::Fp8:
       return from_e4m3(static_cast<std::uint8_t>(codes[i]));
+    case ReplicaCompression::Fp4:
+      return from_e3m0(static_cast<std::uint8_t>(codes[i / 2] >> i % 2 * 4 & std::byte(15)));
     default:
       return (codes[i / 8] >> i % 8 & std::byte(1)) == std::byte() ? 1.0F : -1.0F;
   }
@@ -85,6 +91,23 @@ float from_e4m3(std::uint8_t code) {
                               ? std::ldexp(static_cast<float>(mantissa), -9)
                               : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
   return (code & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+std::uint8_t to_e3m0(float value) {
+  constexpr int kLeastPower = -6;
+  const float magnitude = std::abs(value);
+  const std::uint8_t sign = std::signbit(value) ? 8 : 0;
+  if (magnitude <= std::ldexp(0.5F, kLeastPower)) return sign;
+  int exponent = 0;
+  // Between two powers the larger one is nearer from its three quarters on.
+  const int power = std::frexp(magnitude, &exponent) >= 0.75F ? exponent : exponent - 1;
+  return static_cast<std::uint8_t>(sign + std::clamp(power, kLeastPower, 0) - kLeastPower + 1);
+}
+
+float from_e3m0(std::uint8_t code) {
+  const int power = (code & 7) - 7;
+  const float magnitude = power == -7 ? 0.0F : std::ldexp(1.0F, power);
+  return (code & 8) != 0 ? -magnitude : magnitude;
 }
 
 void to_codes(ReplicaCompression form, std::span<const float> values, std::size_t elements,

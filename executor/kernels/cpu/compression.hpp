@@ -11,8 +11,8 @@
 namespace shardwright::executor {
 
 // The forms of few bits have blocks (core/lowering/replica_exchange.hpp) with an fp32 scale each.
-// Int8 has the numbers -127 to 127, and fp8 those of E4M3, which the scale takes to the block's
-// largest element; 1bit has signs, scaled by the block's mean absolute value. A part of whole
+// Int8 has the numbers -127 to 127, fp8 those of E4M3 and fp4 those of E3M0, which the scale takes
+// to the block's largest element; 1bit has signs, scaled by its mean absolute value. A part of whole
 // blocks holds its codes, then its scales: coded_bytes of it. It may have more elements than
 // `values`.
 void to_codes(ReplicaCompression form, std::span<const float> values, std::size_t elements,
@@ -25,6 +25,11 @@ void add_codes(ReplicaCompression form, const std::byte* part, std::size_t eleme
 // and ±448 for those beyond. The input is finite.
 std::uint8_t to_e4m3(float value);
 float from_e4m3(std::uint8_t code);
+
+// E3M0 (arXiv 2501.18512), 4 bits without a mantissa: 0 and the powers of two from 1/64
+// to 1, the nearest one of a number from -1 to 1.
+std::uint8_t to_e3m0(float value);
+float from_e3m0(std::uint8_t code);
 
 // An element that top-k sends.
 struct TopkElement {

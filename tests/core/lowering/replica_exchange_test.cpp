@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/lowering/lowering.hpp"
 #include "core/program/groups.hpp"
@@ -142,6 +144,76 @@ TEST(ReplicaExchange, SendsTheBytesOfItsForm) {
   Plan powersgd = agreeing(kLocal, Compression::PowerSgd, 10);
   powersgd.replicas.powersgd_rank = 2;
   EXPECT_NEAR(sent(powersgd, stack), 2.0 * 2.0 * 7.0 / 8.0 * 4.0 * side * 2.0 / 10.0, 1.0);
+}
+
+Plan in_fragments(std::int64_t fragments, FragmentOrder order,
+                  Compression form = Compression::None) {
+  Plan plan = agreeing(kLocal, form, 12);
+  plan.replicas.fragments = fragments;
+  plan.replicas.fragment_order = order;
+  return plan;
+}
+
+// All fragments together send what one exchange does; 4 bits are an eighth of 32, with the scales.
+TEST(StreamingDiLoCo, SendsTheBytesOfOneExchange) {
+  const StackSpec stack = load_stack("megatron-core");
+  const double whole = sent(agreeing(kLocal, Compression::None, 12), stack);
+  for (const FragmentOrder order : enumerators<FragmentOrder>()) {
+    for (const std::int64_t fragments : {2, 3, 5, 12}) {
+      EXPECT_NEAR(sent(in_fragments(fragments, order), stack) / whole, 1.0, 1e-12) << fragments;
+      EXPECT_NEAR(sent(in_fragments(fragments, order, Compression::Fp4), stack) / whole,
+                  (1.0 + 4.0 / 256.0) / 8.0, 1e-3)
+          << fragments;
+    }
+  }
+}
+
+// Each part of a stage is in one fragment; both copies of the embedding that the ends of the
+// pipeline share are in the first one. GPT-2 has 12 layers, so that with three stages four each.
+TEST(StreamingDiLoCo, HasEachPartInOneFragment) {
+  const StackSpec stack = load_stack("megatron-core");
+  for (const FragmentOrder order : enumerators<FragmentOrder>()) {
+    Plan plan = in_fragments(2, order);
+    plan.pp = 3;
+    const Program program = lower(load_model("gpt2"), plan, stack);
+    std::vector<std::vector<std::vector<PartId>>> covered;
+    for (const RankProgram& rank : program.stages) {
+      std::vector<std::vector<PartId>>& fragments = covered.emplace_back();
+      for (std::size_t i = 0; i < rank.calls.size(); ++i) {
+        if (program.blocks[rank.calls[i].block].ops.front().payload != Payload::LocalSteps)
+          continue;
+        const auto parts = Program::covered(rank, i);
+        fragments.emplace_back(parts.begin(), parts.end());
+        std::sort(fragments.back().begin(), fragments.back().end());
+      }
+    }
+    using Parts = std::vector<std::vector<PartId>>;
+    const bool strided = order == FragmentOrder::Strided;
+    EXPECT_EQ(covered[0], strided ? (Parts{{kEmbeddingPart, 0, 2}, {1, 3}})
+                                  : (Parts{{kEmbeddingPart, 0, 1}, {2, 3}}));
+    EXPECT_EQ(covered[1], strided ? (Parts{{4, 6}, {5, 7}}) : (Parts{{4, 5}, {6, 7}}));
+    EXPECT_EQ(covered[2], strided ? (Parts{{kEmbeddingPart, 8, 10}, {9, 11, 12}})
+                                  : (Parts{{kEmbeddingPart, 8, 9}, {10, 11, 12}}));
+  }
+}
+
+// In any H steps each fragment is sent once, and taken over so many steps later.
+TEST(StreamingDiLoCo, SpreadsItsExchangesOverTheSteps) {
+  Plan plan = in_fragments(5, FragmentOrder::Sequential);
+  plan.replicas.overlap_steps = 2;
+  const Program program = lower(load_model("gpt2"), plan, load_stack("megatron-core"));
+  std::vector<std::int64_t> sends, takes;
+  for (const Block& block : program.blocks) {
+    if (block.ops.front().payload != Payload::LocalSteps) continue;
+    for (std::int64_t step = 1; step <= 24; ++step) {
+      if (block.ops.front().runs_in(step)) takes.push_back(step);
+      if (block.ops.back().runs_in(step)) sends.push_back(step);
+    }
+  }
+  std::sort(sends.begin(), sends.end());
+  std::sort(takes.begin(), takes.end());
+  EXPECT_EQ(sends, (std::vector<std::int64_t>{2, 4, 7, 9, 12, 14, 16, 19, 21, 24}));
+  EXPECT_EQ(takes, (std::vector<std::int64_t>{4, 6, 9, 11, 14, 16, 18, 21, 23}));
 }
 
 // Local steps between shard groups exchange a shard each.

@@ -230,6 +230,21 @@ std::vector<Breakage> dense_breakages() {
          c.plan.replicas.sync = ReplicaSync::LocalSteps;
          c.plan.zero_stage = 0;
        }},
+      {PlanRule::DataParallel, "more fragments than layers",
+       [](Case& c) {
+         c.plan.shard_group = 4;
+         c.plan.replicas.sync = ReplicaSync::LocalSteps;
+         c.plan.replicas.inner_steps = 100;
+         c.plan.replicas.fragments = 33;
+       }},
+      {PlanRule::DataParallel, "exchanges of fragments at the same time",
+       [](Case& c) {
+         c.plan.shard_group = 4;
+         c.plan.replicas.sync = ReplicaSync::LocalSteps;
+         c.plan.replicas.inner_steps = 10;
+         c.plan.replicas.fragments = 4;
+         c.plan.replicas.overlap_steps = 3;
+       }},
       {PlanRule::DataParallel, "compressed gradients that ZeRO scatters",
        [](Case& c) { c.plan.replicas.compression = ReplicaCompression::TopK; }},
       {PlanRule::DataParallel, "no share of the gradients",

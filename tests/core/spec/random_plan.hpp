@@ -40,6 +40,10 @@ inline ReplicaAgreement any_agreement() {
     agreement.inner_steps = any_size(1, 1000);
     agreement.outer = any_enumerator<OuterOptimizer>();
     agreement.outer_momentum = static_cast<double>(any_size(0, 9)) / 10.0;
+    agreement.fragments = any_size(1, 9);
+    agreement.fragment_order = any_enumerator<FragmentOrder>();
+    agreement.overlap_steps = any_size(0, 9);
+    agreement.local_share = static_cast<double>(any_size(0, 9)) / 10.0;
   }
   if (agreement.has_servers()) {
     agreement.servers = any_size(0, 9);

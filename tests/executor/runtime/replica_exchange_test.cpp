@@ -4,19 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <future>
+#include <memory>
 #include <mutex>
-#include <numeric>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "core/lowering/lowering.hpp"
 #include "core/program/executable.hpp"
 #include "core/program/groups.hpp"
-#include "executor/kernels/cpu/compression.hpp"
 #include "executor/runtime/run_checks.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/thrown.hpp"
@@ -97,6 +97,123 @@ TEST(LocalSteps, AgreeAtEachExchangeAlone) {
   });
   EXPECT_NE(after_two[0], after_two[1]);
   EXPECT_EQ(after_three[0], after_three[1]);
+}
+
+Plan streaming(std::int64_t inner_steps, std::int64_t fragments, std::int64_t overlap_steps) {
+  Plan plan = agreeing(kLocally, None);
+  plan.replicas.inner_steps = inner_steps;
+  plan.replicas.fragments = fragments;
+  plan.replicas.overlap_steps = overlap_steps;
+  return plan;
+}
+
+// The weights of each layer on each replica after so many steps: [replica][layer].
+std::vector<std::vector<std::vector<float>>> weights_after(const Plan& plan, std::int64_t steps) {
+  std::mutex mutex;
+  std::vector<std::vector<std::vector<float>>> weights(2);
+  on_ranks(small_llama(), plan, a_few_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& loader) {
+             run_steps(trainer, loader, 0, steps);
+             std::vector<std::vector<float>> own;
+             for (PartId layer = 0; layer < 4; ++layer) {
+               const std::size_t unit = trainer.parameters().layout().units_of(layer).front();
+               trainer.parameters().read(OptimizerArray::Weights, unit,
+                                         trainer.parameters().own(unit), own.emplace_back());
+             }
+             const std::lock_guard lock(mutex);
+             weights[static_cast<std::size_t>(trainer.rank())] = std::move(own);
+           });
+  return weights;
+}
+
+// One fragment for which all wait is DiLoCo, in every bit.
+TEST(StreamingDiLoCo, OfOneFragmentWithoutOverlapIsDiLoCo) {
+  Plan diloco = streaming(2, 1, 0);
+  diloco.replicas.outer = OuterOptimizer::Nesterov;
+  Plan strided = diloco;
+  strided.replicas.fragment_order = FragmentOrder::Strided;
+  EXPECT_EQ(train(small_llama(), strided, a_few_steps()),
+            train(small_llama(), diloco, a_few_steps()));
+}
+
+// Four layers in two fragments: the second one begins after two steps of four and is taken over
+// after another, the first one two steps later each. What replicas have taken over is the same.
+TEST(StreamingDiLoCo, TakesOverEachFragmentAtItsStep) {
+  for (const FragmentOrder order : enumerators<FragmentOrder>()) {
+    Plan plan = streaming(4, 2, 1);
+    plan.replicas.outer = OuterOptimizer::Nesterov;
+    plan.replicas.fragment_order = order;
+    const auto agreed = [&](std::int64_t steps) {
+      const auto weights = weights_after(plan, steps);
+      std::vector<bool> same;
+      for (std::size_t layer = 0; layer < 4; ++layer)
+        same.push_back(weights[0][layer] == weights[1][layer]);
+      return same;
+    };
+    const bool strided = order == FragmentOrder::Strided;
+    const std::vector<bool> none(4, false);
+    const std::vector<bool> first =
+        strided ? std::vector{true, false, true, false} : std::vector{true, true, false, false};
+    std::vector<bool> second = first;
+    second.flip();
+    EXPECT_EQ(agreed(2), none);
+    EXPECT_EQ(agreed(3), second);
+    EXPECT_EQ(agreed(4), none);
+    EXPECT_EQ(agreed(5), first);
+  }
+}
+
+// A replica goes on with a share of what it has by itself when the mean arrives.
+TEST(StreamingDiLoCo, MixesTheMeanWithItsOwn) {
+  const auto alone = [](std::int64_t steps) { return weights_after(streaming(100, 1, 0), steps); };
+  const auto sent = alone(3);
+  for (const std::int64_t overlap : {0, 1}) {
+    Plan plan = streaming(3, 1, overlap);
+    plan.replicas.local_share = 0.25;
+    const auto own = alone(3 + overlap), mixed = weights_after(plan, 3 + overlap);
+    for (std::size_t replica = 0; replica < 2; ++replica) {
+      for (std::size_t i = 0; i < own[replica][1].size(); ++i) {
+        const float mean = 0.5F * (sent[0][1][i] + sent[1][1][i]);
+        ASSERT_NEAR(mixed[replica][1][i], 0.75F * mean + 0.25F * own[replica][1][i], 1e-6F);
+      }
+    }
+  }
+}
+
+// Its all-reduces of many elements wait until they are let go.
+class HeldCommunicator final : public ForwardingCommunicator {
+ public:
+  HeldCommunicator(std::unique_ptr<Communicator> with, std::shared_future<void> go)
+      : ForwardingCommunicator(std::move(with)), go_(std::move(go)) {}
+
+  void all_reduce(void* data, std::size_t elements, Element element, Reduction reduction,
+                  Queue queue) override {
+    if (elements > 1000 && go_.wait_for(std::chrono::seconds(20)) != std::future_status::ready)
+      throw CommunicationError("a step waits for the exchange beside it");
+    ForwardingCommunicator::all_reduce(data, elements, element, reduction, queue);
+  }
+
+ private:
+  std::shared_future<void> go_;
+};
+
+// Steps go on while an exchange does not: after two steps, one of them beside it, it is let go.
+TEST(StreamingDiLoCo, StepsWhileItExchanges) {
+  std::promise<void> go;
+  const std::shared_future<void> gone = go.get_future().share();
+  std::atomic<int> stepped = 0;
+  on_ranks(
+      small_llama(), streaming(2, 1, 2), a_few_steps(),
+      [&](RankTrainer& trainer, const BatchLoader& loader) {
+        run_steps(trainer, loader, 0, 3);
+        if (++stepped == 2) go.set_value();
+        run_steps(trainer, loader, 3, 4);
+        EXPECT_GT(trainer.exchanged_bytes(), 0.0);
+      },
+      load_stack("shardwright"),
+      [&](std::unique_ptr<Communicator> inner) {
+        return std::make_unique<HeldCommunicator>(std::move(inner), gone);
+      });
 }
 
 // All elements, or matrices of full rank, are what they were; 8 and 16 bits are near it.
@@ -257,109 +374,64 @@ TEST(ParameterServers, CarryThePredictedBytes) {
   }
 }
 
+// Bytes that a rank's exchanges carry in four steps, which `inner_steps` divides.
+double predicted_bytes(const Plan& plan) {
+  const Program program = lower(small_llama(), plan, load_stack("shardwright"));
+  double predicted = 0.0;
+  for (const Call& call : program.stages[0].calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      const bool exchanges =
+          op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps;
+      if (exchanges && is_communication(op.kind))
+        predicted += std::get<CommunicationWork>(op.work).bytes.value() * 4.0 /
+                     static_cast<double>(op.every);
+    }
+  }
+  return predicted;
+}
+
+double carried_bytes(const Plan& plan) {
+  std::atomic<double> carried = 0.0;
+  on_ranks(small_llama(), plan, a_few_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& loader) {
+             run_steps(trainer, loader, 0, 4);
+             if (trainer.rank() == 0) carried = trainer.exchanged_bytes();
+           });
+  return carried;
+}
+
 // What an exchange carries is what its ops say, and so what the simulator prices.
 TEST(Compression, CarriesThePredictedBytes) {
-  for (const ReplicaCompression form : {Bf16, Int8, Fp8, OneBit, TopK, PowerSgd}) {
+  for (const ReplicaCompression form : {Bf16, Int8, Fp8, Fp4, OneBit, TopK, PowerSgd}) {
     for (const ReplicaSync sync : {kEachStep, kLocally}) {
       Plan plan = agreeing(sync, form);
       plan.replicas.inner_steps = plan.replicas.local() ? 2 : 1;
-      const Program program = lower(small_llama(), plan, load_stack("shardwright"));
-      double predicted = 0.0;
-      for (const Call& call : program.stages[0].calls) {
-        for (const Op& op : program.blocks[call.block].ops) {
-          const bool exchanges =
-              op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps;
-          if (exchanges && is_communication(op.kind))
-            predicted += std::get<CommunicationWork>(op.work).bytes.value() * 4.0 /
-                         static_cast<double>(op.every);
-        }
-      }
-      on_ranks(small_llama(), plan, a_few_steps(),
-               [&](RankTrainer& trainer, const BatchLoader& loader) {
-                 run_steps(trainer, loader, 0, 4);
-                 EXPECT_EQ(trainer.exchanged_bytes(), predicted)
-                     << name_of(form) << " " << name_of(sync);
-               });
+      EXPECT_EQ(carried_bytes(plan), predicted_bytes(plan))
+          << name_of(form) << " " << name_of(sync);
     }
   }
 }
 
-// What is sent and what is kept for later add up to what there was.
-TEST(Compression, ConservesTheSum) {
-  std::vector<float> values(1000);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = std::sin(static_cast<float>(i * i)) * static_cast<float>(i % 7);
-  const auto sent = largest_elements(values, 100);
-  float least = 1e9F, most_left = 0.0F;
-  std::vector<float> left = values;
-  for (const TopkElement& each : sent) {
-    least = std::min(least, std::abs(each.value));
-    left[each.place] = 0.0F;
+// Without compression fragments carry together what one exchange of everything does.
+TEST(StreamingDiLoCo, CarriesThePredictedBytes) {
+  const double whole = predicted_bytes(streaming(4, 1, 0));
+  for (const std::int64_t fragments : {1, 2, 4}) {
+    const Plan plain = streaming(4, fragments, 1);
+    EXPECT_EQ(carried_bytes(plain), whole);
+    EXPECT_EQ(predicted_bytes(plain), whole);
+    Plan coded = plain;
+    coded.replicas.compression = Fp4;
+    EXPECT_EQ(carried_bytes(coded), predicted_bytes(coded));
+    EXPECT_LT(predicted_bytes(coded), 0.5 * whole);
   }
-  for (const float each : left) most_left = std::max(most_left, std::abs(each));
-  EXPECT_EQ(sent.size(), 100U);
-  EXPECT_GE(least, most_left);
-  std::vector<float> back(values.size(), 0.0F);
-  for (const TopkElement& each : sent) back[each.place] += each.value;
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(back[i] + left[i], values[i]);
-}
-
-// Each value becomes the nearest number that E4M3 has, and each code is decoded and encoded again
-// as itself.
-TEST(Compression, TakesTheNearestNumberOfE4m3) {
-  std::vector<float> numbers;
-  for (int code = 0; code < 0x7F; ++code) {
-    const float number = from_e4m3(static_cast<std::uint8_t>(code));
-    EXPECT_EQ(to_e4m3(number), code);
-    EXPECT_EQ(to_e4m3(-number), code | 0x80);
-    EXPECT_EQ(from_e4m3(static_cast<std::uint8_t>(code | 0x80)), -number);
-    numbers.push_back(number);
-  }
-  EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
-  EXPECT_EQ(numbers[1], 0x1p-9F);
-  EXPECT_EQ(numbers.back(), 448.0F);
-  EXPECT_EQ(from_e4m3(to_e4m3(1000.0F)), 448.0F);
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> power(-11.0F, 9.0F);
-  for (int i = 0; i < 2000; ++i) {
-    const float value = std::exp2(power(random));
-    float nearest = numbers.front();
-    for (const float number : numbers)
-      if (std::abs(number - value) < std::abs(nearest - value)) nearest = number;
-    EXPECT_EQ(std::abs(from_e4m3(to_e4m3(value)) - value), std::abs(nearest - value)) << value;
-  }
-}
-
-// Error feedback: signs alone send less than half of a gradient at once, but over many exchanges of
-// the same gradient their mean becomes the gradient.
-TEST(Compression, OfSignsSendsTheGradientInTheLongRun) {
-  constexpr std::size_t kElements = 2048;
-  std::mt19937 random(11);
-  std::normal_distribution<float> normal;
-  std::vector<float> gradient(kElements), residual(kElements, 0.0F), mean(kElements, 0.0F);
-  for (float& each : gradient) each = normal(random);
-  const auto distance = [&](const std::vector<float>& values) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < kElements; ++i)
-      sum += std::pow(static_cast<double>(values[i]) - static_cast<double>(gradient[i]), 2.0);
-    return std::sqrt(sum / kElements);
-  };
-  constexpr int kExchanges = 200;
-  std::vector<std::byte> part(static_cast<std::size_t>(coded_bytes(OneBit, kElements)));
-  for (int exchange = 0; exchange < kExchanges; ++exchange) {
-    for (std::size_t i = 0; i < kElements; ++i) residual[i] += gradient[i];
-    std::vector<float> sent(kElements, 0.0F);
-    to_codes(OneBit, residual, kElements, part.data());
-    add_codes(OneBit, part.data(), kElements, sent);
-    if (exchange == 0) {
-      EXPECT_GT(distance(sent), 0.5);
-    }
-    for (std::size_t i = 0; i < kElements; ++i) {
-      residual[i] -= sent[i];
-      mean[i] += sent[i] / kExchanges;
-    }
-  }
-  EXPECT_LT(distance(mean), 0.1);
+  Plan stages = streaming(4, 2, 1);
+  stages.pp = 2;
+  Plan groups = streaming(4, 2, 1);
+  groups.dp = 4;
+  groups.zero_stage = 3;
+  groups.shard_group = 2;
+  for (const Plan& plan : {stages, groups})
+    EXPECT_EQ(carried_bytes(plan), predicted_bytes(plan)) << plan.pp;
 }
 
 TEST(Compression, RefusesWhatItWouldLose) {

@@ -13,44 +13,19 @@ namespace shardwright::executor {
 namespace {
 
 // Counts what this member sends to others in all-to-alls, to which shifts of a ring belong.
-class CountingCommunicator final : public Communicator {
+class CountingCommunicator final : public ForwardingCommunicator {
  public:
   CountingCommunicator(std::unique_ptr<Communicator> with, std::atomic<std::size_t>& sent)
-      : with_(std::move(with)), sent_(sent) {}
+      : ForwardingCommunicator(std::move(with)), sent_(sent) {}
 
-  int rank() const override { return with_->rank(); }
-  int size() const override { return with_->size(); }
-  void all_reduce(void* data, std::size_t elements, Element element, Reduction reduction,
-                  Queue queue) override {
-    with_->all_reduce(data, elements, element, reduction, queue);
-  }
-  void all_gather(const void* in, void* out, std::size_t elements_each, Element element,
-                  Queue queue) override {
-    with_->all_gather(in, out, elements_each, element, queue);
-  }
-  void reduce_scatter(const void* in, void* out, std::size_t elements_each, Element element,
-                      Queue queue) override {
-    with_->reduce_scatter(in, out, elements_each, element, queue);
-  }
   void all_to_all(const void* in, std::span<const std::size_t> sent, void* out,
                   std::span<const std::size_t> received, Queue queue) override {
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank()) sent_ += sent[static_cast<std::size_t>(peer)];
-    with_->all_to_all(in, sent, out, received, queue);
+    ForwardingCommunicator::all_to_all(in, sent, out, received, queue);
   }
-  void broadcast(void* data, std::size_t bytes, int root, Queue queue) override {
-    with_->broadcast(data, bytes, root, queue);
-  }
-  void send(const void* data, std::size_t bytes, int peer, int channel, Queue queue) override {
-    with_->send(data, bytes, peer, channel, queue);
-  }
-  void receive(void* data, std::size_t bytes, int peer, int channel, Queue queue) override {
-    with_->receive(data, bytes, peer, channel, queue);
-  }
-  void abort() override { with_->abort(); }
 
  private:
-  std::unique_ptr<Communicator> with_;
   std::atomic<std::size_t>& sent_;
 };
 

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/spec/model_spec.hpp"
@@ -45,6 +47,44 @@ Plan two_replicas();
 
 // Returns a generated text.
 const TokenFile& corpus();
+
+// Hands all calls on to another communicator.
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(std::unique_ptr<Communicator> with) : with_(std::move(with)) {}
+
+  int rank() const override { return with_->rank(); }
+  int size() const override { return with_->size(); }
+  void all_reduce(void* data, std::size_t elements, Element element, Reduction reduction,
+                  Queue queue) override {
+    with_->all_reduce(data, elements, element, reduction, queue);
+  }
+  void all_gather(const void* in, void* out, std::size_t elements_each, Element element,
+                  Queue queue) override {
+    with_->all_gather(in, out, elements_each, element, queue);
+  }
+  void reduce_scatter(const void* in, void* out, std::size_t elements_each, Element element,
+                      Queue queue) override {
+    with_->reduce_scatter(in, out, elements_each, element, queue);
+  }
+  void all_to_all(const void* in, std::span<const std::size_t> sent, void* out,
+                  std::span<const std::size_t> received, Queue queue) override {
+    with_->all_to_all(in, sent, out, received, queue);
+  }
+  void broadcast(void* data, std::size_t bytes, int root, Queue queue) override {
+    with_->broadcast(data, bytes, root, queue);
+  }
+  void send(const void* data, std::size_t bytes, int peer, int channel, Queue queue) override {
+    with_->send(data, bytes, peer, channel, queue);
+  }
+  void receive(void* data, std::size_t bytes, int peer, int channel, Queue queue) override {
+    with_->receive(data, bytes, peer, channel, queue);
+  }
+  void abort() override { with_->abort(); }
+
+ private:
+  std::unique_ptr<Communicator> with_;
+};
 
 // Returns a communicator that stands for the given one.
 using WrapCommunicator =
