@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/lowering/stage_states.hpp"
 #include "core/lowering/stage_writer.hpp"
@@ -252,8 +253,9 @@ void agree_on_local_steps(StageWriter& writer) {
   const LoweringInput& in = writer.in;
   const ReplicaAgreement& replicas = in.plan.replicas;
   if (!replicas.local()) return;
-  const Fragments fragments = fragments_of(writer);
-  for_each_local_exchange(fragments.parameters, in.plan, [&](const LocalStepsExchange& each) {
+  Fragments fragments = fragments_of(writer);
+  writer.fragments = std::move(fragments.parameters);
+  for_each_local_exchange(writer.fragments, in.plan, [&](const LocalStepsExchange& each) {
     const std::string number =
         replicas.fragments == 1 ? "" : "_" + std::to_string(each.fragment + 1);
     const BlockId block = writer.around.exchange(

@@ -114,17 +114,28 @@ Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
 
 namespace {
 
-// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps
-// fragment by fragment. What is on its way while steps go on has no room in the gradients.
+// The most parameters that replicas exchange at once. Gradients are compressed bucket by bucket,
+// local steps fragment by fragment.
+double exchanged_at_once(double updated, const Plan& plan, const StackSpec& stack,
+                         std::span<const PartParameters> fragments) {
+  if (!plan.replicas.local()) {
+    const double element = reduced_gradient_bytes(stack, plan.precision).value();
+    return std::min(updated, unsharded_bucket_bytes(plan, stack) / element);
+  }
+  double largest = updated / static_cast<double>(plan.replicas.fragments);
+  for (const PartParameters& fragment : fragments)
+    largest = std::max(largest, updated_parameters(fragment, plan));
+  return largest;
+}
+
+// What replicas keep for their agreement. What is on its way while steps go on has no room in the
+// gradients.
 void add_exchange_memory(const PartParameters& parameters, const Plan& plan, const StackSpec& stack,
-                         PersistentStates& memory) {
+                         std::span<const PartParameters> fragments, PersistentStates& memory) {
   const ReplicaAgreement& replicas = plan.replicas;
   if (replicas == ReplicaAgreement()) return;
   const double updated = updated_parameters(parameters, plan);
-  const double bucket =
-      unsharded_bucket_bytes(plan, stack) / reduced_gradient_bytes(stack, plan.precision).value();
-  const double at_once = replicas.local() ? updated / static_cast<double>(replicas.fragments)
-                                          : std::min(updated, bucket);
+  const double at_once = exchanged_at_once(updated, plan, stack, fragments);
   if (replicas.local())
     memory.add(MemoryCategory::OptimizerStates, outer_state_bytes(replicas) * updated);
   const std::int64_t members = group_size(replica_group(plan, false), plan);
@@ -137,7 +148,8 @@ void add_exchange_memory(const PartParameters& parameters, const Plan& plan, con
 }  // namespace
 
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
-                                   const StackSpec& stack) {
+                                   const StackSpec& stack,
+                                   std::span<const PartParameters> fragments) {
   const double element = storage_bytes(plan.precision).value();
   // Bytes of a state of which each parameter takes `size`, split over the shards from this ZeRO
   // stage on.
@@ -165,7 +177,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     const double elements = std::min(elements_per_bucket(stack, plan), whole);
     memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
-  add_exchange_memory(parameters, plan, stack, memory);
+  add_exchange_memory(parameters, plan, stack, fragments, memory);
   if (plan.offloads_optimizer() || plan.replicas.has_servers()) return memory;
   if (!stack.gradients.fp32_accumulation && !fp32 && !is_pure(plan.optimizer_states))
     memory.add(MemoryCategory::Temporaries, held(stack.memory.step_gradient_bytes.value(), 1));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
@@ -73,7 +74,10 @@ MemoryWork gradient_norm_work(double updated, const Plan& plan, const StackSpec&
 Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack);
 
 // Weights, master weights, gradients and optimizer states (papers: ZeRO, arXiv 1910.02054).
+// `fragments` has the parameters of each fragment of local steps; without it they count as equal,
+// which is the least that they can take.
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
-                                   const StackSpec& stack);
+                                   const StackSpec& stack,
+                                   std::span<const PartParameters> fragments = {});
 
 }  // namespace shardwright

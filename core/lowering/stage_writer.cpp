@@ -153,7 +153,8 @@ void write_slot(StageWriter& writer, const Slot& slot) {
 
 std::vector<PersistentMemory> persistent_memory(const StageWriter& writer) {
   const LoweringInput& in = writer.in;
-  const PersistentStates states = persistent_memory(writer.parameters, in.plan, in.stack);
+  const PersistentStates states =
+      persistent_memory(writer.parameters, in.plan, in.stack, writer.fragments);
   std::vector<PersistentMemory> memory(states.begin(), states.end());
   if (!in.stack.memory.gradient_placeholders || writer.sharded) return memory;
   double largest_layer = 0.0;

@@ -52,8 +52,9 @@ struct StageWriter {
   bool copies_embedding = false;
   // Parameters of that part.
   PartParameters head_and_copy;
-  // All parameters that the stage holds.
+  // All parameters that the stage holds, and those of each fragment of local steps.
   PartParameters parameters;
+  std::vector<PartParameters> fragments;
 
   // Gradients that wait for their reduction, and those of them to which no microbatch adds.
   Bucket bucket, complete;

@@ -237,41 +237,22 @@ void gather_parameters(const PlanContext& in, const ChunkCosts& chunks, std::siz
                            });
 }
 
-// The parameters of each fragment of local steps of a stage.
-std::vector<PartParameters> fragment_parameters(const PlanContext& in, const ChunkCosts& chunks,
-                                                std::size_t stage) {
-  const ReplicaAgreement& replicas = in.plan.replicas;
-  if (replicas.fragments == 1) return {stage_parameters(in, chunks, stage)};
-  std::vector<PartParameters> fragments(static_cast<std::size_t>(replicas.fragments));
-  std::vector<std::int32_t> positions = in.layout.stage(stage).position;
-  std::sort(positions.begin(), positions.end());
-  std::vector<const std::vector<ChunkPart<PartCost>>*> of_stage;
-  for (const std::int32_t position : positions)
-    of_stage.push_back(&chunks[static_cast<std::size_t>(position)]->parts);
-  for_each_fragment_part(
-      replicas, of_stage,
-      [&](const ChunkPart<PartCost>& part) {
-        return part.part != &in.layers.embedding && part.layer < in.model.layers;
-      },
-      [&](std::size_t fragment, const ChunkPart<PartCost>& part) {
-        fragments[fragment] += part.part->parameters;
-      });
-  if (stage_copies_embedding(in, stage)) fragments.front() += in.layers.embedding.parameters;
-  return fragments;
-}
-
 void exchange_local_steps(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
                           MessageTimes& messages, StateCost& states) {
-  if (!in.plan.replicas.local()) return;
-  const auto inner_steps = static_cast<double>(in.plan.replicas.inner_steps);
+  const ReplicaAgreement& replicas = in.plan.replicas;
+  if (!replicas.local()) return;
+  const auto inner_steps = static_cast<double>(replicas.inner_steps);
+  if (replicas.overlap_steps > 0)
+    states.beside.resize(static_cast<std::size_t>(replicas.fragments), 0.0);
   for_each_local_exchange(
       fragment_parameters(in, chunks, stage), in.plan, [&](const LocalStepsExchange& each) {
-        double at_once = 0.0, beside = 0.0;
-        for (const ExchangeOp& op : each.ops)
-          (op.beside ? beside : at_once) +=
+        double at_once = 0.0;
+        for (const ExchangeOp& op : each.ops) {
+          const double seconds =
               exchange_op_seconds(in, op, each.group, Phase::Optimizer, messages);
+          (op.beside ? states.beside[each.fragment] : at_once) += seconds;
+        }
         states.exchange += at_once / inner_steps;
-        if (beside > 0.0) states.beside.push_back(beside);
       });
 }
 
@@ -310,6 +291,28 @@ PartParameters stage_parameters(const PlanContext& in, const ChunkCosts& chunks,
   PartParameters sum = chunk_parameters(in, chunks, stage);
   if (stage_copies_embedding(in, stage)) sum += in.layers.embedding.parameters;
   return sum;
+}
+
+std::vector<PartParameters> fragment_parameters(const PlanContext& in, const ChunkCosts& chunks,
+                                                std::size_t stage) {
+  const ReplicaAgreement& replicas = in.plan.replicas;
+  if (replicas.fragments == 1) return {stage_parameters(in, chunks, stage)};
+  std::vector<PartParameters> fragments(static_cast<std::size_t>(replicas.fragments));
+  std::vector<std::int32_t> positions = in.layout.stage(stage).position;
+  std::sort(positions.begin(), positions.end());
+  std::vector<const std::vector<ChunkPart<PartCost>>*> of_stage;
+  for (const std::int32_t position : positions)
+    of_stage.push_back(&chunks[static_cast<std::size_t>(position)]->parts);
+  for_each_fragment_part(
+      replicas, of_stage,
+      [&](const ChunkPart<PartCost>& part) {
+        return part.part != &in.layers.embedding && part.layer < in.model.layers;
+      },
+      [&](std::size_t fragment, const ChunkPart<PartCost>& part) {
+        fragments[fragment] += part.part->parameters;
+      });
+  if (stage_copies_embedding(in, stage)) fragments.front() += in.layers.embedding.parameters;
+  return fragments;
 }
 
 DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chunks,

@@ -52,7 +52,7 @@ struct StateCost {
   double optimizer = 0.0;
   // The mean step's part of the exchange of local steps, which follows the optimizer.
   double exchange = 0.0;
-  // The time of each exchange that runs beside further steps.
+  // The time of each fragment's exchanges, one after another, where these run beside further steps.
   std::vector<double> beside;
 
   // The mean step's part of those that is left after steps of `step` seconds.
@@ -70,6 +70,10 @@ double tied_bytes(const PlanContext& in);
 
 // Parameters of one rank of the stage.
 PartParameters stage_parameters(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage);
+
+// The same of each fragment of local steps.
+std::vector<PartParameters> fragment_parameters(const PlanContext& in, const ChunkCosts& chunks,
+                                                std::size_t stage);
 
 Bucket bucket_of(const PartParameters& parameters, double element_bytes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
@@ -209,28 +210,34 @@ Contention contention_of(const StackSpec& stack) {
 namespace {
 
 // Of an exchange that runs beside further steps the mean step has what these do not hide. They are
-// as long as a step without such exchanges.
+// as long as a step without such exchanges. Those of a fragment follow each other: of its dense
+// parameters, and of its experts.
 void hide_behind_steps(const Program& program, Prices& prices) {
   if (program.plan.replicas.overlap_steps == 0) return;
   const std::vector<BlockPrices> whole = prices.blocks;
-  const auto for_each_hidden = [&](const auto& visit) {
-    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-      const std::vector<Op>& ops = program.blocks[b].ops;
+  const auto for_each_hidden = [&](const RankProgram& rank, const auto& visit) {
+    for (const Call& call : rank.calls) {
+      const std::vector<Op>& ops = program.blocks[call.block].ops;
       for (std::size_t i = 0; i < ops.size(); ++i)
-        if (ops[i].beside_steps > 0) visit(b, i, ops[i]);
+        if (ops[i].beside_steps > 0)
+          visit(ops[i], whole[call.block][i], prices.blocks[call.block][i]);
     }
   };
-  for_each_hidden(
-      [&](std::size_t b, std::size_t i, const Op&) { prices.blocks[b][i] = Seconds(); });
+  for (const RankProgram& rank : program.stages)
+    for_each_hidden(rank, [](const Op&, Seconds, Seconds& left) { left = Seconds(); });
   const Seconds step = replay_folded(program, prices, {}).step;
-  std::vector<Seconds> used(program.blocks.size());
-  for_each_hidden([&](std::size_t b, std::size_t i, const Op& op) {
-    const auto every = static_cast<double>(op.every);
-    const Seconds hidden = step * static_cast<double>(op.beside_steps) - used[b];
-    const Seconds alone = whole[b][i] * every;
-    used[b] += std::min(alone, hidden);
-    prices.blocks[b][i] = std::max(Seconds(), alone - hidden) / every;
-  });
+  for (const RankProgram& rank : program.stages) {
+    // By the step in which a fragment is sent first.
+    std::map<std::int64_t, Seconds> used;
+    for_each_hidden(rank, [&](const Op& op, Seconds mean, Seconds& left) {
+      const auto every = static_cast<double>(op.every);
+      const Seconds alone = mean * every;
+      const Seconds free = step * static_cast<double>(op.beside_steps) - used[op.first];
+      const Seconds hidden = std::min(alone, free);
+      used[op.first] += hidden;
+      left = std::max(left, (alone - hidden) / every);
+    });
+  }
 }
 
 }  // namespace

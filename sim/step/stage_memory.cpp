@@ -68,8 +68,10 @@ std::vector<ActivationPeak> activation_peaks(const PipelineLayout& layout,
 
 double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage) {
   double sum = 0.0;
+  std::vector<PartParameters> fragments;
+  if (in.plan.replicas.fragments > 1) fragments = fragment_parameters(in, chunks, stage);
   for (const PersistentMemory& state :
-       persistent_memory(stage_parameters(in, chunks, stage), in.plan, in.stack))
+       persistent_memory(stage_parameters(in, chunks, stage), in.plan, in.stack, fragments))
     sum += state.bytes.value();
   if (!in.stack.memory.gradient_placeholders || in.sharded) return sum;
   double largest_layer = 0.0;

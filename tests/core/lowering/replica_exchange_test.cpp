@@ -216,6 +216,29 @@ TEST(StreamingDiLoCo, SpreadsItsExchangesOverTheSteps) {
   EXPECT_EQ(takes, (std::vector<std::int64_t>{4, 6, 9, 11, 14, 16, 18, 21, 23}));
 }
 
+// What is on its way has room for the largest fragment: the first one of four of GPT-2 has the
+// embedding, nearly a third of all parameters.
+TEST(StreamingDiLoCo, HasRoomForItsLargestFragment) {
+  for (const FragmentOrder order : enumerators<FragmentOrder>()) {
+    Plan plan = in_fragments(4, order);
+    plan.replicas.overlap_steps = 1;
+    const Program program = lower(load_model("gpt2"), plan, load_stack("megatron-core"));
+    Bytes largest, all, room;
+    for (const Block& block : program.blocks) {
+      for (const Op& op : block.ops) {
+        if (op.payload != Payload::LocalSteps || !is_communication(op.kind)) continue;
+        const Bytes bytes = std::get<CommunicationWork>(op.work).bytes;
+        largest = std::max(largest, bytes);
+        all += bytes;
+      }
+    }
+    for (const PersistentMemory& memory : program.stages[0].persistent)
+      if (memory.category == MemoryCategory::CommunicationBuffers) room += memory.bytes;
+    EXPECT_EQ(room, largest);
+    EXPECT_GT(largest, all * 0.4);
+  }
+}
+
 // Local steps between shard groups exchange a shard each.
 TEST(ReplicaExchange, OfShardGroupsIsOfOneShard) {
   const StackSpec stack = load_stack("megatron-core");
