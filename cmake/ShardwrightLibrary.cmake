@@ -2,7 +2,8 @@
 #
 # Compiles the sources of a target in groups of up to SHARDWRIGHT_UNITY_SIZE files, each group as one
 # translation unit: headers are parsed and templates instantiated once a group, which makes a clean build
-# several times faster. Names in the anonymous namespaces of one target are therefore distinct.
+# several times faster. Names in the anonymous namespaces of one target are therefore distinct: a call could otherwise mean
+# the overload of another file.
 function(shardwright_unity target)
   if(NOT SHARDWRIGHT_UNITY)
     return()

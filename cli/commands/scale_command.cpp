@@ -90,7 +90,7 @@ planner::SearchCounts total_counts(const planner::ScaleResult& result) {
 }
 
 // The request for one size.
-planner::PlanRequest request_of(const ChosenRequest& chosen, const planner::ScalePoint& point) {
+planner::PlanRequest scaled_request(const ChosenRequest& chosen, const planner::ScalePoint& point) {
   planner::PlanRequest request = chosen.request;
   request.gpus = point.gpus;
   request.cluster = point.cluster;
@@ -98,7 +98,7 @@ planner::PlanRequest request_of(const ChosenRequest& chosen, const planner::Scal
 }
 
 Scenario scenario_of(const ChosenRequest& chosen, const planner::ScalePoint& point) {
-  return planner::scenario_of(request_of(chosen, point), point.best->plan);
+  return planner::scenario_of(scaled_request(chosen, point), point.best->plan);
 }
 
 ordered_json point_json(const planner::ScalePoint& point, const ChosenRequest& chosen) {

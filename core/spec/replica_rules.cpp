@@ -129,12 +129,16 @@ Problem replicas_problem(const PlanSubject& s) {
     case Gap::Range:
       return {
           "/data_parallel",
-          fmt::format("inner_steps {}, topk_ratio {}, powersgd_rank {}, servers {}, staleness {}",
+          fmt::format("inner_steps {}, topk_ratio {}, powersgd_rank {}, servers {}, staleness {}, "
+                      "fragments {}, overlap_steps {}, local_share {}",
                       replicas.inner_steps, replicas.topk_ratio, replicas.powersgd_rank,
-                      replicas.servers, replicas.staleness),
-          fmt::format("1 to {} inner steps, a share above 0 and up to 1, a rank of 1 to {}, up to "
-                      "{} servers and {} steps of staleness",
-                      kMaxInnerSteps, kMaxLoraRank, kMaxDegree, kMaxStaleness)};
+                      replicas.servers, replicas.staleness, replicas.fragments,
+                      replicas.overlap_steps, replicas.local_share),
+          fmt::format("1 to {} inner steps, a topk_ratio above 0 and up to 1, a rank of 1 to {}, "
+                      "up to {} servers and {} steps of staleness, 1 to {} fragments, up to {} "
+                      "overlap_steps and a local_share from 0 to 1",
+                      kMaxInnerSteps, kMaxLoraRank, kMaxDegree, kMaxStaleness, kMaxDegree,
+                      kMaxInnerSteps)};
     case Gap::Replicas:
       if (replicas.has_servers()) return {where, with("one replica"), "dp x cp above 1"};
       return {

@@ -68,7 +68,7 @@ void flush_to_disk(const std::filesystem::path& path) {
   if (!flushed) throw RuntimeFailure(path.string() + ": " + why);
 }
 
-std::string text_of(std::uint64_t value) {
+std::string digits_of(std::uint64_t value) {
   return fmt::format("{}", value);
 }
 
@@ -175,12 +175,12 @@ void CheckpointFolder::finish(const RunState& state) {
   nlohmann::ordered_json document = {{"schema", kSchema},
                                      {"version", 1},
                                      {"steps", state.steps},
-                                     {"samples", text_of(state.samples)},
-                                     {"seed", text_of(state.seed)},
+                                     {"samples", digits_of(state.samples)},
+                                     {"seed", digits_of(state.seed)},
                                      {"seq_len", state.seq_len},
                                      {"model", state.model},
                                      {"model_checksum", state.model_checksum},
-                                     {"data_tokens", text_of(state.data_tokens)},
+                                     {"data_tokens", digits_of(state.data_tokens)},
                                      {"data_checksum", state.data_checksum},
                                      {"noise_scale",
                                       {{"signal", state.noise.signal},

@@ -49,7 +49,7 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& index
 }
 
 // Returns a member as text, or `fallback` if it is missing.
-std::string text_of(const json& object, const char* key, const std::string& fallback) {
+std::string config_text(const json& object, const char* key, const std::string& fallback) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return fallback;
   return found->is_string() ? found->get<std::string>() : shown(*found);
@@ -58,7 +58,7 @@ std::string text_of(const json& object, const char* key, const std::string& fall
 // transformers, DeepseekV2Config and DeepseekV3Config.
 void check_deepseek(const json& config, const std::string& type, ProblemList& problems) {
   const auto require = [&](const char* key, const char* fallback, const char* expected) {
-    const std::string found = text_of(config, key, fallback);
+    const std::string found = config_text(config, key, fallback);
     if (found != expected) problems.add(fmt::format("config.json, /{}", key), found, expected);
   };
   if (type == "deepseek_v3") require("rope_interleave", "true", "true");
@@ -73,7 +73,7 @@ void check_deepseek(const json& config, const std::string& type, ProblemList& pr
 // Checks what a ModelSpec cannot express: families whose layers are named like Llama's and compute
 // something else (Gemma scales embeddings and norms), and scaled rotary angles.
 void check_architecture(const json& config, ProblemList& problems) {
-  const std::string type = text_of(config, "model_type", "");
+  const std::string type = config_text(config, "model_type", "");
   constexpr std::array kKnown = {"llama", "mistral",     "qwen2",      "qwen3",
                                  "gpt2",  "deepseek_v2", "deepseek_v3"};
   if (std::find(kKnown.begin(), kKnown.end(), type) == kKnown.end())
@@ -84,7 +84,8 @@ void check_architecture(const json& config, ProblemList& problems) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto scaling = config.find(key);
     if (scaling == config.end() || !scaling->is_object()) continue;
-    const std::string kind = text_of(*scaling, "rope_type", text_of(*scaling, "type", "default"));
+    const std::string kind =
+        config_text(*scaling, "rope_type", config_text(*scaling, "type", "default"));
     const bool yarn = deepseek && kind == "yarn";
     if (kind != "default" && kind != "linear" && kind != "llama3" && !yarn) {
       problems.add(fmt::format("config.json, /{}", key), kind,

@@ -20,7 +20,7 @@ struct Invitation {
   std::string client_secret, server_secret;
 };
 
-std::string text_of(const Invitation& invitation) {
+std::string invitation_text(const Invitation& invitation) {
   return fmt::format("{} {} {} {}", invitation.address, invitation.port, invitation.client_secret,
                      invitation.server_secret);
 }
@@ -55,7 +55,7 @@ std::string PeerListener::invite() {
   Invitation invitation{address_, port_, new_token(), new_token()};
   const std::lock_guard lock(mutex_);
   invited_[invitation.client_secret].server_secret = invitation.server_secret;
-  return text_of(invitation);
+  return invitation_text(invitation);
 }
 
 Socket PeerListener::await(const std::string& invitation, std::chrono::milliseconds timeout) {

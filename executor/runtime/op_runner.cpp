@@ -88,6 +88,8 @@ void* OpRunner::norm_sum(const NormGradient& norm) const {
 void OpRunner::run(const BoundOp& bound, StepState& state) {
   const Op& op = *bound.op;
   if (!op.runs_in(state.adam.step)) return;
+  // What a repeated step exchanges after its optimizer has no part in its loss and norm.
+  if (op.payload == Payload::LocalSteps && state.not_finite != nullptr) return;
   if (op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps) {
     exchange_.run(bound, carried_units(bound));
   } else if (is_server_transfer(op.kind) || op.kind == OpKind::ServerOptimizer) {

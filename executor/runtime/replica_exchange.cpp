@@ -81,17 +81,19 @@ void ReplicaExchange::run(const BoundOp& bound, std::span<const std::size_t> uni
 void ReplicaExchange::run_beside(const BoundOp& bound, std::span<const std::size_t> units,
                                  Communicator& group) {
   const std::vector<Op>& ops = program_.blocks[bound.call->block].ops;
-  const bool applies = bound.op == &ops.front();
-  if (!applies && bound.op != &ops.back()) return;
+  if (bound.op == &ops.front()) {
+    const std::vector<std::size_t> own(units.begin(), units.end());
+    // Another fragment may be on its way.
+    if (units_ == own) arrive();
+    apply(own, arrived_.at(own));
+    arrived_.erase(own);
+    return;
+  }
+  if (bound.op != &ops.back()) return;
   arrive();
   units_.assign(units.begin(), units.end());
   local_ = true;
   members_ = static_cast<std::size_t>(group.size());
-  if (applies) {
-    values_ = std::move(arrived_.at(units_));
-    arrived_.erase(units_);
-    return run_step(*bound.op, group);
-  }
   load();
   on_its_way_ = std::async(std::launch::async, [this, &ops, &group] {
     for (std::size_t i = 1; i < ops.size(); ++i) run_step(ops[i], group);
@@ -116,7 +118,7 @@ void ReplicaExchange::run_step(const Op& op, Communicator& group) {
   if (step == "add") return add_parts(static_cast<std::size_t>(group.rank()));
   if (step == "project") return project();
   if (step == "restore") return restore();
-  if (step == "apply") return apply();
+  if (step == "apply") return apply(units_, values_);
   switch (op.kind) {
     case OpKind::AllToAll:
       return all_to_all(group);
@@ -152,7 +154,7 @@ void ReplicaExchange::store() {
 
 // The outer step: the mean itself, or Nesterov's step along it (torch.optim.SGD with nesterov). A
 // share of what the replica has by now stays.
-void ReplicaExchange::apply() {
+void ReplicaExchange::apply(std::span<const std::size_t> units, std::span<const float> outcome) {
   const float share = 1.0F / static_cast<float>(members_);
   const bool nesterov = replicas_.outer == OuterOptimizer::Nesterov;
   const auto rate = static_cast<float>(nesterov ? replicas_.outer_learning_rate : 1.0);
@@ -162,12 +164,12 @@ void ReplicaExchange::apply() {
     weight = own == 0.0F ? agreed : (1.0F - own) * agreed + own * weight;
   };
   std::size_t place = 0;
-  for (const std::size_t unit : units_) {
+  for (const std::size_t unit : units) {
     const std::span<float> weights = updated(unit);
     std::vector<float>& velocity = momenta_[unit];
     if (nesterov) velocity.resize(weights.size(), 0.0F);
     for (std::size_t i = 0; i < weights.size(); ++i, ++place) {
-      float step = values_[place] * share;
+      float step = outcome[place] * share;
       if (!keeps_anchor(replicas_)) {
         take_over(step, weights[i]);
         continue;

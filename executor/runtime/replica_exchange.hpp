@@ -47,7 +47,7 @@ class ReplicaExchange {
   void run_step(const Op& op, Communicator& group);
   void load();
   void store();
-  void apply();
+  void apply(std::span<const std::size_t> units, std::span<const float> outcome);
   void compress();
   void all_reduce(std::string_view step, Communicator& group);
   void all_to_all(Communicator& group);

@@ -29,7 +29,7 @@ float value_of(int rank, std::size_t index) {
   return static_cast<float>((rank + 3) * static_cast<int>(index % 17) - rank);
 }
 
-std::vector<float> values_of(int rank, std::size_t count) {
+std::vector<float> rank_values(int rank, std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   return values;
@@ -41,7 +41,7 @@ TEST_P(Gloo, AllReduceAddsAndTakesMaxima) {
   const int size = GetParam();
   on_ranks(size, [size](Communicator& group) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{1000}}) {
-      std::vector<float> sum = values_of(group.rank(), count), most = sum;
+      std::vector<float> sum = rank_values(group.rank(), count), most = sum;
       group.all_reduce(sum.data(), count, Element::Float32, Reduction::Sum, nullptr);
       group.all_reduce(most.data(), count, Element::Float32, Reduction::Max, nullptr);
       for (std::size_t i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ TEST_P(Gloo, AllReduceAddsAndTakesMaxima) {
 TEST_P(Gloo, ReduceScatterAndAllGatherInPlaceAreAnAllReduce) {
   on_ranks(GetParam(), [](Communicator& group) {
     const std::size_t each = 33, count = each * static_cast<std::size_t>(group.size());
-    std::vector<float> together = values_of(group.rank(), count), apart = together;
+    std::vector<float> together = rank_values(group.rank(), count), apart = together;
     group.all_reduce(together.data(), count, Element::Float32, Reduction::Sum, nullptr);
     float* own = apart.data() + static_cast<std::size_t>(group.rank()) * each;
     group.reduce_scatter(apart.data(), own, each, Element::Float32, nullptr);
@@ -94,9 +94,9 @@ TEST_P(Gloo, AllToAllSendsUnevenParts) {
 
 TEST_P(Gloo, BroadcastGivesAllTheRootsValues) {
   on_ranks(GetParam(), [](Communicator& group) {
-    std::vector<float> values = values_of(group.rank(), 100);
+    std::vector<float> values = rank_values(group.rank(), 100);
     group.broadcast(values.data(), 400, group.size() - 1, nullptr);
-    EXPECT_EQ(values, values_of(group.size() - 1, 100));
+    EXPECT_EQ(values, rank_values(group.size() - 1, 100));
   });
 }
 

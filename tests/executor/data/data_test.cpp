@@ -39,7 +39,7 @@ TEST(TokenFile, ChecksumDistinguishesCorporaOfOneSize) {
 }
 
 // Returns the problem of a file as one line.
-std::string refusal_of(const std::string& file) {
+std::string refusal_of_file(const std::string& file) {
   return thrown_by([&] { TokenFile{file}; });
 }
 
@@ -47,11 +47,11 @@ std::string refusal_of(const std::string& file) {
 TEST(TokenFile, RefusesPipesAndDevicesWithoutOpeningThem) {
   const std::string pipe = scratch_path("pipe.bin");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(refusal_of(pipe), HasSubstr("found a named pipe; expected a file of tokens"));
-  EXPECT_THAT(refusal_of("/dev/zero"), HasSubstr("found a device"));
+  EXPECT_THAT(refusal_of_file(pipe), HasSubstr("found a named pipe; expected a file of tokens"));
+  EXPECT_THAT(refusal_of_file("/dev/zero"), HasSubstr("found a device"));
   const std::string index = scratch_path("piped.idx");
   ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
-  EXPECT_THAT(refusal_of(write("piped.bin", "ab")),
+  EXPECT_THAT(refusal_of_file(write("piped.bin", "ab")),
               HasSubstr("piped.idx: found a named pipe; expected an index"));
   EXPECT_THROW(SafetensorsFile(pipe, SafetensorsFile::Access::Read), RuntimeFailure);
 }
@@ -101,12 +101,12 @@ TEST(TokenFile, ReadsFilesOfNanoGptAndLlmc) {
 TEST(TokenFile, RefusesOtherVersionsOfLlmc) {
   const std::string shorts = as_bytes({5, 50'000, 7}, 2);
   const std::string next = write("next.bin", llmc_file(20240520, 9, shorts, 3));
-  EXPECT_THAT(refusal_of(next),
+  EXPECT_THAT(refusal_of_file(next),
               AllOf(HasSubstr(next), HasSubstr("version 9 of llm.c's format 20240520"),
                     HasSubstr("version 1")));
   const std::string cut = llmc_file(20240520, 1, "", 3).substr(0, 100);
-  EXPECT_THAT(refusal_of(write("header.bin", cut)), HasSubstr("1024 bytes"));
-  EXPECT_THAT(refusal_of(write("below.bin", llmc_file(20240520, 1, "", -5))),
+  EXPECT_THAT(refusal_of_file(write("header.bin", cut)), HasSubstr("1024 bytes"));
+  EXPECT_THAT(refusal_of_file(write("below.bin", llmc_file(20240520, 1, "", -5))),
               HasSubstr("-5 tokens"));
 }
 
@@ -131,21 +131,21 @@ TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
 TEST(TokenFile, RefusesFormatsAroundTokens) {
   const std::string array = "\x93NUMPY\x01" + std::string(57, ' ') + as_bytes({5, 50'000, 7}, 2);
   for (const char* name : {"alone.idx", "alone.bin", "alone.txt"}) {
-    EXPECT_THAT(refusal_of(write(name, megatron_index(8))),
+    EXPECT_THAT(refusal_of_file(write(name, megatron_index(8))),
                 HasSubstr("found an index of Megatron-LM; expected the .bin beside it"));
     // A later file with this stem must not find the index.
     scratch_path(name);
   }
   for (const char* name : {"array.npy", "array.bin", "array.u16", "array"})
-    EXPECT_THAT(refusal_of(write(name, array)), HasSubstr("found an array of numpy; "));
-  EXPECT_THAT(refusal_of(write("cut.npy", "\x93NUM")), HasSubstr("an array of numpy"));
+    EXPECT_THAT(refusal_of_file(write(name, array)), HasSubstr("found an array of numpy; "));
+  EXPECT_THAT(refusal_of_file(write("cut.npy", "\x93NUM")), HasSubstr("an array of numpy"));
   EXPECT_EQ(tokens_in(write("numpy.txt", "NUMPY")).size(), 5U);
 }
 
 TEST(TokenFile, NamesUnsupportedIndicesOfMegatron) {
   const auto refusal = [](const std::string& index) {
     write("other.idx", index);
-    return refusal_of(write("other.bin", as_bytes({5, 50'000, 7}, 4)));
+    return refusal_of_file(write("other.bin", as_bytes({5, 50'000, 7}, 4)));
   };
   const std::string expected = "; expected one of uint8, int16, int32, int64, uint16";
   EXPECT_THAT(refusal(megatron_index(2)), HasSubstr("found int8 tokens" + expected));
@@ -164,7 +164,7 @@ TEST(TokenFile, NamesUnsupportedIndicesOfMegatron) {
 TEST(TokenFile, RefusesDamagedIndicesOfMegatron) {
   const auto refusal = [](const std::string& index) {
     write("damaged.idx", index);
-    return refusal_of(write("damaged.bin", as_bytes({5, 50'000, 7}, 2)));
+    return refusal_of_file(write("damaged.bin", as_bytes({5, 50'000, 7}, 2)));
   };
   const std::string whole = megatron_index(8);
   ASSERT_EQ(whole.size(), 82U);
@@ -191,7 +191,7 @@ TEST(TokenFile, RefusesIncompleteTokens) {
   EXPECT_THROW(TokenFile(write("odd.u16", "abc")), InputError);
   EXPECT_THROW(TokenFile(write("empty.txt", "")), InputError);
   EXPECT_THROW(TokenFile("/nowhere/at/all"), InputError);
-  EXPECT_THAT(refusal_of(testing::TempDir()),
+  EXPECT_THAT(refusal_of_file(testing::TempDir()),
               HasSubstr("found a folder; expected a file of tokens"));
 }
 

@@ -68,5 +68,18 @@ TEST(SoundStep, HasNone) {
     on_ranks(model, one_rank_plan(), {}, work);
 }
 
+// A step that takes over what replicas have exchanged takes it over once.
+TEST(SoundStep, ExchangesOnce) {
+  Plan plan = two_replicas();
+  plan.replicas.sync = ReplicaSync::LocalSteps;
+  plan.replicas.overlap_steps = 1;
+  on_ranks(small_llama(), plan, {}, [](RankTrainer& trainer, const BatchLoader& loader) {
+    run_steps(trainer, loader, 0, 2);
+    const double exchanged = trainer.exchanged_bytes();
+    EXPECT_FALSE(trainer.find_not_finite(1, loader.load(8, trainer.place()[Axis::Data])));
+    EXPECT_EQ(trainer.exchanged_bytes(), exchanged);
+  });
+}
+
 }  // namespace
 }  // namespace shardwright::executor

@@ -17,7 +17,7 @@ using sim::LinkIndex;
 using sim::VertexIndex;
 using sim::VertexKind;
 
-double end_of(const Timeline& timeline) {
+double timeline_end(const Timeline& timeline) {
   double end = 0.0;
   for (const Span& span : timeline.spans) end = std::max(end, span.end().value());
   return end;
@@ -74,7 +74,7 @@ TEST(LinkTraffic, OfNeighbouringRangesAddsUp) {
   const auto& step = small_step();
   const ClusterMap map(step.scenario.cluster, 32);
   const LinkTraffic traffic(map, step.scenario.plan, *step.timeline);
-  const double end = end_of(*step.timeline);
+  const double end = timeline_end(*step.timeline);
   const auto first = traffic.bytes(0.0, 0.3 * end), second = traffic.bytes(0.3 * end, end);
   const auto whole = traffic.bytes(0.0, end);
   for (LinkIndex link = 0; link < whole.size(); ++link)

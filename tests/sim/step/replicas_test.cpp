@@ -52,18 +52,32 @@ Scenario with_nics(Scenario scenario, double ratio) {
   return scenario;
 }
 
+Scenario with_experts(Scenario scenario) {
+  MoeSpec& moe = scenario.model.moe.emplace();
+  moe.experts = 8;
+  moe.top_k = 2;
+  moe.expert_ffn = 2048;
+  return scenario;
+}
+
 // Where the exchange takes longer than the steps beside it, these save their own time once in all
-// inner steps; where it does not, nothing of it is left.
+// inner steps; where it does not, nothing of it is left. Experts are exchanged after the other
+// parameters, beside the same steps.
 TEST(StreamingDiLoCo, HidesSoManySteps) {
   constexpr double kSlow = 1e-4;
-  const Seconds plain = step_of(with_nics(streaming(1, 0), kSlow));
-  const Seconds inner = step_of(with_nics(streaming(1, 1), 1e3));
-  for (const std::int64_t overlap : {1, 3}) {
-    const Seconds saved = plain - step_of(with_nics(streaming(1, overlap), kSlow));
-    EXPECT_NEAR(saved / (inner * static_cast<double>(overlap) / 16.0), 1.0, 1e-6);
+  for (const bool sparse : {false, true}) {
+    const auto step = [&](std::int64_t overlap, double ratio) {
+      const Scenario scenario = with_nics(streaming(1, overlap), ratio);
+      return step_of(sparse ? with_experts(scenario) : scenario);
+    };
+    const Seconds plain = step(0, kSlow), inner = step(1, 1e3);
+    for (const std::int64_t overlap : {1, 3}) {
+      const Seconds saved = plain - step(overlap, kSlow);
+      EXPECT_NEAR(saved / (inner * static_cast<double>(overlap) / 16.0), 1.0, 1e-6) << sparse;
+    }
+    EXPECT_EQ(step(2, 1e3), inner) << sparse;
+    EXPECT_LT(inner, step(0, 1e3)) << sparse;
   }
-  EXPECT_EQ(step_of(with_nics(streaming(1, 2), 1e3)), inner);
-  EXPECT_LT(inner, step_of(with_nics(streaming(1, 0), 1e3)));
 }
 
 // However slow the network is, an exchange in fragments beside steps leaves no more than that of
