@@ -62,6 +62,7 @@ OtherRun::~OtherRun() {
 bool OtherRun::watch(const QString& folder) {
   leave();
   const QString path = QFileInfo(folder).canonicalFilePath();
+  if (path.isEmpty()) return false;  // So is that of any other folder that is gone.
   std::map<pid_t, QStringList> found;
   for (const QString& name : QDir(u"/proc"_s).entryList(QDir::Dirs)) {
     const pid_t process = name.toInt();
@@ -73,6 +74,11 @@ bool OtherRun::watch(const QString& folder) {
     if (found.contains(parent_of(process))) continue;  // The parent of the ranks stops all of them.
     const auto opened = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
     if (opened < 0) continue;
+    // The run may have ended meanwhile, and its number may be that of another process.
+    if (arguments_of_run(process, path) != arguments) {
+      ::close(opened);
+      continue;
+    }
     process_ = opened;
     id_ = process;
     steps_ = option_value(arguments, u"--steps"_s).toLongLong();

@@ -121,10 +121,9 @@ void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double f
     if (now - *last < kBetweenReports) return;
     *last = now;
     const double share = batch_is_open ? kUnknownShare : from + (to - from) * progress.share;
-    if (batch_is_open) {
-      progress.best_step.reset();
-      progress.open.reset();
-    }
+    if (batch_is_open) progress.best_step.reset();
+    // What the bounds leave of a part of the space says nothing of the plans outside of it.
+    if (batch_is_open || to < 1.0) progress.open.reset();
     const QString text = to_qstring(planner::progress_text(progress));
     post(id, [this, share, text] { Q_EMIT progressed(share, text); });
   };

@@ -70,7 +70,8 @@ class PlanSearch : public QObject {
   // that of any batch that is tried.
   void progressed(double share, const QString& text);
   // The plans that a first look has found; those that the narrow search has found so far, then its
-  // result; then the same of the whole search (PlanSet::complete). Only the answer of the whole search drops plans that were shown.
+  // result; then the same of the whole search (PlanSet::complete). Only the answer of the whole
+  // search drops plans that were shown.
   void found(shardwright::gui::PlanSetPointer set);
   void failed(std::vector<shardwright::Problem> problems);
   // Emitted after the last `found`, after `failed`, and after a search that was stopped.

@@ -157,7 +157,8 @@ RunProcess::RunProcess(QObject* parent) : QObject(parent) {
   patience_.setInterval(kPatienceMs);
   connect(&patience_, &QTimer::timeout, this, [this] {
     killed_ = true;
-    is_own() ? process_->kill() : other_.send(SIGKILL);
+    if (is_own()) return process_->kill();
+    other_.send(SIGKILL);
   });
   connect(&other_, &OtherRun::ended, this, &RunProcess::report_other);
 }
@@ -248,12 +249,17 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
 void RunProcess::stop() {
   if (!is_running()) return;
   stopping_ = true;
-  is_own() ? static_cast<void>(::kill(static_cast<pid_t>(process_->processId()), SIGINT))
-           : other_.send(SIGINT);
+  if (is_own()) {
+    ::kill(static_cast<pid_t>(process_->processId()), SIGINT);
+  } else {
+    other_.send(SIGINT);
+  }
   patience_.start();
 }
 
 std::optional<std::int64_t> RunProcess::take_up(const QString& folder) {
+  // The folder may be read again while its run is being stopped.
+  if (is_running() && folder == settings_.out) return settings_.steps;
   if (is_own()) return std::nullopt;
   patience_.stop();
   if (!other_.watch(folder)) return std::nullopt;

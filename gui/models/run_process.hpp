@@ -47,8 +47,8 @@ class RunProcess : public QObject {
   // folder holds an earlier run or a plan: they stay as they are.
   void start(const Scenario& scenario, const RunSettings& settings);
   // Takes up the run that trains in `folder`, whoever started it, and leaves the former one that it
-  // took up. Returns the number of its steps; none if no run trains there or one that it started is
-  // in progress.
+  // took up. The run that is in progress stays as it is if it is that one. Returns the number of
+  // its steps; none if no run trains there or if another one that it started is in progress.
   std::optional<std::int64_t> take_up(const QString& folder);
   // Interrupts the run as Ctrl-C does; it is killed if it does not end within `kPatienceMs`.
   void stop();
@@ -57,6 +57,8 @@ class RunProcess : public QObject {
   bool is_running() const { return is_own() || other_.is_running(); }
   // True while a run is in progress that it started, and that ends with it.
   bool is_own() const { return process_->state() != QProcess::NotRunning; }
+  // The folder of the run that is in progress, or of the last one.
+  const QString& folder() const { return settings_.out; }
   qint64 id() const { return is_own() ? process_->processId() : other_.id(); }
 
   static constexpr int kPatienceMs = 10000;

@@ -284,6 +284,14 @@ const char* accelerator_word(const ClusterSpec& cluster) {
   return is_of_all ? word.data() : "accelerator";
 }
 
+const char* accelerator_word(const ScenarioChoice& choice) {
+  try {
+    return accelerator_word(load_cluster_of(choice));
+  } catch (const InputError&) {
+    return "GPU";  // The search reports the problem with its field.
+  }
+}
+
 QString cluster_summary(const ClusterSpec& cluster) {
   return u"<b>%1</b><table>%2</table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped(),
                                              facts_by_pool(cluster, pool_summary));

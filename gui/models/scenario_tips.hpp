@@ -31,6 +31,8 @@ QString cluster_summary(const ClusterSpec& cluster);
 QString model_summary(const ModelSpec& model);
 // Names one of what trains on the cluster: "GPU", "CPU rank", "TPU", "accelerator".
 const char* accelerator_word(const ClusterSpec& cluster);
+// "GPU" if the cluster cannot be loaded.
+const char* accelerator_word(const ScenarioChoice& choice);
 // Describes the nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at
 // 50.0 GB/s". Keeps numbers and their units together.
 QString machine_facts(const ClusterSpec& cluster);

@@ -4,6 +4,7 @@
 #include <QPainterPath>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -124,17 +125,22 @@ void TimelinePainter::paint_axis() {
   paint_minimap();
 }
 
-// Shows the computation of the first rank over the whole step.
+// Shows the computation of the first rank over the whole step. The streams of a trace may have
+// communication beside it: then the first of them is shown.
 void TimelinePainter::paint_minimap() {
   const QRectF& map = geometry_.minimap;
   painter_.fillRect(map, colours_.base);
+  std::optional<std::size_t> row;
   for (const Track& track : tracks_.tracks()) {
-    const bool computes = track.kind == TrackKind::Spans && track.stream == Stream::Compute;
-    if (!computes && !track.compute_row) continue;
-    paint_thin(tracks_.rows()[computes ? track.row : *track.compute_row],
-               AxisWindow::whole(scene_.window.limit), map.top() + 1.0, map.height() - 2.0);
-    break;
+    const bool has_spans = track.kind == TrackKind::Spans;
+    const bool computes = has_spans && track.stream == Stream::Compute;
+    if (has_spans && (computes || !row)) row = track.row;
+    if (track.compute_row) row = track.compute_row;
+    if (computes || track.compute_row) break;
   }
+  if (row)
+    paint_thin(tracks_.rows()[*row], AxisWindow::whole(scene_.window.limit), map.top() + 1.0,
+               map.height() - 2.0);
   if (scene_.window.shows_all()) return;
   const double from = scene_.window.from / scene_.window.limit * map.width();
   const double to = scene_.window.to / scene_.window.limit * map.width();

@@ -328,7 +328,10 @@ Track TimelineTracks::header_of(const QString& label, const RankPlace& rank) con
   const auto computes = [&](const RowPlace& row) {
     return row.place == rank && row.stream == Stream::Compute;
   };
-  const auto row = std::find_if(row_places_.begin(), row_places_.end(), computes);
+  auto row = std::find_if(row_places_.begin(), row_places_.end(), computes);
+  if (row == row_places_.end())
+    row = std::find_if(row_places_.begin(), row_places_.end(),
+                       [&](const RowPlace& each) { return each.place == rank; });
   if (is_folded(label) && row != row_places_.end()) header.compute_row = row->row;
   return header;
 }

@@ -91,6 +91,7 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
   scene_.scale_end = scale_end(std::max(step_->busiest, busiest));
   scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
+  scene_.is_part = from > 0.0 || to < step_->seconds;
   viewport()->update();
   Q_EMIT loaded();
 }

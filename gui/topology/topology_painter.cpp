@@ -86,6 +86,19 @@ std::size_t links_as_busy(const std::vector<double>& utilisation) {
                                                 [least](double share) { return share >= least; }));
 }
 
+const MapLine* busiest_line(const TopologyLayout& layout, const TopologyScene& scene) {
+  if (!scene.bottleneck) return nullptr;
+  const double least = kAsBusy * scene.utilisation[*scene.bottleneck];
+  const MapLine* as_busy = nullptr;
+  for (const MapLine& line : layout.lines) {
+    for (const LinkIndex link : line.links) {
+      if (link == *scene.bottleneck) return &line;
+      if (as_busy == nullptr && scene.utilisation[link] >= least) as_busy = &line;
+    }
+  }
+  return as_busy;
+}
+
 double scale_end(double highest) {
   for (const double end : {0.05, 0.1, 0.2, 0.5}) {
     if (highest <= end) return end;
@@ -350,20 +363,18 @@ void TopologyPainter::paint_stack(const MapItem& item) {
 }
 
 void TopologyPainter::paint_bottleneck() {
-  if (!scene_.bottleneck) return;
-  for (const MapLine& line : layout_.lines) {
-    const Load load = load_of(line);
-    if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
-    // The mark is near the lower end, where lines do not cross yet.
-    const QPointF middle = line.points[0] + kMarkPlace * (line.points[1] - line.points[0]);
-    const double share = place_on_scale(load.share, scene_.scale_end);
-    painter_.setPen(QPen(colours_.bad, sequential_width(share, widest_line(layout_)) + 2.0));
-    draw_way(line.points);
-    painter_.setBrush(Qt::NoBrush);
-    painter_.setPen(QPen(colours_.bad, 2.0));
-    painter_.drawEllipse(middle, 9.0, 9.0);
-    return paint_busiest_load(load.share, middle.y());
-  }
+  const MapLine* line = busiest_line(layout_, scene_);
+  if (line == nullptr) return;
+  const Load load = load_of(*line);
+  // The mark is near the lower end, where lines do not cross yet.
+  const QPointF middle = line->points[0] + kMarkPlace * (line->points[1] - line->points[0]);
+  const double share = place_on_scale(load.share, scene_.scale_end);
+  painter_.setPen(QPen(colours_.bad, sequential_width(share, widest_line(layout_)) + 2.0));
+  draw_way(line->points);
+  painter_.setBrush(Qt::NoBrush);
+  painter_.setPen(QPen(colours_.bad, 2.0));
+  painter_.drawEllipse(middle, 9.0, 9.0);
+  paint_busiest_load(load.share, middle.y());
 }
 
 // The load stands beside the drawing, at the height of the mark; within it, it would cover links.
@@ -434,13 +445,9 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   if (!scene_.bottleneck)
     return paint_text(panel, y, u"No traffic between GPUs in this time."_s, colours_.muted_text,
                       font_);
-  const LinkIndex link = *scene_.bottleneck;
-  const bool unique = scene_.as_busy < 2;
-  y = paint_text(
-      panel, y,
-      unique ? u"◯ Busiest link"_s
-             : u"◯ Busiest links: %1 are equal, one is marked"_s.arg(count_text(scene_.as_busy)),
-      colours_.bad, bold_);
+  const MapLine* line = busiest_line(layout_, scene_);
+  const LinkIndex link = line != nullptr ? load_of(*line).link : *scene_.bottleneck;
+  y = paint_text(panel, y, busiest_title(line != nullptr), colours_.bad, bold_);
   y = paint_text(panel, y, with_whole_quantities(link_load_text(map_, scene_, link)), colours_.text,
                  font_);
   y = paint_text(
@@ -448,11 +455,19 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
       u"%1 in %2"_s.arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
       colours_.muted_text, small_);
   // A mean over the step hides bursts, in which exposed communication waits for the links.
-  if (scene_.utilisation[link] >= kBusy) return y;
+  if (scene_.is_part || scene_.utilisation[link] >= kBusy) return y;
   return paint_text(panel, y + 2.0,
                     u"On average no link is busy: communication delays the step in "
                     "bursts. Select a range in Timeline to see one."_s,
                     colours_.muted_text, small_);
+}
+
+QString TopologyPainter::busiest_title(bool is_marked) const {
+  const QString mark = is_marked ? u"◯ "_s : QString();
+  if (scene_.as_busy < 2)
+    return mark + (is_marked ? u"Busiest link"_s : u"Busiest link, which is not drawn here"_s);
+  const QString equal = u"Busiest links: %1 are equal, "_s.arg(count_text(scene_.as_busy));
+  return mark + equal + (is_marked ? u"one is marked"_s : u"none is drawn here"_s);
 }
 
 double TopologyPainter::paint_bisection(const QRectF& panel, double y) {

@@ -21,6 +21,8 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   // The length of the time that both are of, and its description: "mean over the step of 1.2 s".
   double seconds = 0.0;
   QString span_title;
+  // True if the time is a part of the step.
+  bool is_part = false;
   std::optional<sim::LinkIndex> bottleneck;
   // The number of links as busy as the bottleneck, itself included.
   std::size_t as_busy = 0;
@@ -70,6 +72,7 @@ class TopologyPainter {
   void paint_busiest_load(double share, double y);
   void paint_panel(const QRectF& panel);
   double paint_scale(const QRectF& panel, double y);
+  QString busiest_title(bool is_marked) const;
   double paint_bottleneck_text(const QRectF& panel, double y);
   double paint_bisection(const QRectF& panel, double y);
   void paint_groups(const QRectF& panel, double y);
@@ -93,6 +96,10 @@ std::optional<QFont> upright_font(const QString& number, double height);
 
 // Returns the first link with the highest utilisation, or none if nothing moves.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
+
+// Returns the line that is marked: that of the bottleneck, or the first one that is drawn of a link
+// as busy; none if no such link is drawn.
+const MapLine* busiest_line(const TopologyLayout& layout, const TopologyScene& scene);
 
 // Returns the number of links whose utilisation is within 2 % of the highest.
 std::size_t links_as_busy(const std::vector<double>& utilisation);

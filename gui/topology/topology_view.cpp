@@ -15,7 +15,6 @@
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
-namespace {}  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
   nodes_ = new NodeMap;

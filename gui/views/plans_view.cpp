@@ -34,6 +34,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastTableWidth = 280;
+// Keeps the text below the table apart from that below the plot.
+constexpr int kBesidePlot = 10;
 // A few rows of the table, and the plot with its legend and axes.
 constexpr int kStackedHeight = 170;
 
@@ -95,6 +97,7 @@ QWidget* PlansView::create_table() {
   terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
   summary_ = named<HintLabel>(u"summary"_s);
+  summary_->setContentsMargins(0, 0, kBesidePlot, 0);
   chips_ = new FilterChips(terms_);
   rows_ = new EmptyState(view_);
   rows_->show_content();

@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/style/palette.hpp"
@@ -227,7 +228,7 @@ bool RunView::folder_is_free() {
 void RunView::stop() {
   if (!process_.is_running()) return;
   process_.stop();
-  last_message_ = tr("Stopping …");
+  if (shows_its_run()) last_message_ = tr("Stopping …");
   update_state();
 }
 
@@ -299,14 +300,17 @@ void RunView::begin_following(const QString& folder, int wanted_steps) {
 }
 
 void RunView::take_end(bool well, const QString& message) {
-  follower_.finish();
-  last_message_ = message;
+  const bool is_shown = shows_its_run();
+  if (is_shown) {
+    follower_.finish();
+    last_message_ = message;
+  }
   if (!well) Q_EMIT problem(message);
   update_controls();
   update_charts();
   Q_EMIT ended(well);
   // A run that was stopped before its first step has measured nothing.
-  if (!well || !find_run(followed_)) return;
+  if (!well || !is_shown || !find_run(followed_)) return;
   ended_here_ = followed_;
   Q_EMIT measured(followed_);
 }
@@ -356,7 +360,7 @@ QString RunView::obstacle_of_plan() const {
   const auto most = std::max<std::int64_t>(kMostLocalRanks, QThread::idealThreadCount());
   if (ranks <= most) return what_the_executor_lacks(*scenario);
   return tr("The chosen plan is for %1, and a run here has at most %2.")
-      .arg(counted_text(ranks, "GPU"), counted_text(most, "rank"));
+      .arg(counted_text(ranks, accelerator_word(scenario->cluster)), counted_text(most, "rank"));
 }
 
 QString RunView::obstacle_to_starting() const {
@@ -405,7 +409,8 @@ void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
   if (!steps.empty()) text += text_of_last(steps);
-  if (process_.is_running()) text += with_whole_quantities(text_of_progress(steps, wanted_steps_));
+  if (process_.is_running() && shows_its_run())
+    text += with_whole_quantities(text_of_progress(steps, wanted_steps_));
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));

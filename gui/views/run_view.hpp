@@ -31,8 +31,7 @@ class RunView : public View {
   explicit RunView(Selection* selection, QWidget* parent = nullptr);
 
   // Follows a run that something else started, which can be stopped here while it trains, or that
-  // has ended. Without its plan there is no
-  // prediction beside it.
+  // has ended. Without its plan there is no prediction beside it.
   void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
   // Shows the trials of a tuning, and the run of the one that is chosen in them.
   void show_tuning(TuningResults tuning);
@@ -84,6 +83,8 @@ class RunView : public View {
   void begin_following(const QString& folder, int wanted_steps = 0);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
+  // False while the view shows another run than the one that is in progress, or has ended last.
+  bool shows_its_run() const { return process_.folder() == followed_; }
   // Returns false, after `problem`, if the folder is taken; then another one is named in its place.
   bool folder_is_free();
   void update_controls();

@@ -166,7 +166,6 @@ MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
   setObjectName(u"memory"_s);
   xAxis->setTicker(QSharedPointer<WholeTicker>::create(xAxis));
   xAxis->setLabel(tr("pipeline stage"));
-  yAxis->setLabel(tr("memory of a GPU (GB)"));
   xAxis->grid()->setVisible(false);
   auto* side = new QCPLayoutGrid;
   plotLayout()->addElement(0, 1, side);
@@ -185,7 +184,9 @@ QSize MemoryChart::minimumSizeHint() const {
   return {kLeastAxes + legend->minimumOuterSizeHint().width(), Chart::minimumSizeHint().height()};
 }
 
-void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities) {
+void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities,
+                       const QString& accelerator) {
+  yAxis->setLabel(tr("memory of each %1 (GB)").arg(accelerator));
   result_ = result;
   capacities_ = std::move(capacities);
   rebuild();
@@ -206,7 +207,9 @@ void MemoryChart::add_capacity() {
     if (texts.isEmpty() || texts.back() != text) texts.append(text);
   }
   QCPGraph* line = addGraph();
-  line->setName(tr("capacity %1").arg(texts.join(tr(", then "))));
+  const auto least = *std::min_element(capacities_.begin(), capacities_.end()) / gigabytes(1.0);
+  const QString name = tr("capacity %1").arg(texts.join(tr(", then ")));
+  line->setName(least > yAxis->range().upper ? tr("%1, above").arg(name) : name);
   line->setPen(QPen(colours().bad, 1.6, Qt::DashLine));
   line->setData(ends, levels, true);
 }
@@ -238,7 +241,11 @@ void MemoryChart::rebuild() {
   const double peak = result_->memory().peak / gigabytes(1.0);
   const auto stages = static_cast<double>(result_->stages.size());
   const Bytes most = *std::max_element(capacities_.begin(), capacities_.end());
-  yAxis->setRange(0.0, 1.08 * std::max(peak, most / gigabytes(1.0)));
+  const double capacity = most / gigabytes(1.0);
+  // Beside a capacity that is many times as large, the parts of a bar could not be told apart.
+  constexpr double kMostTimes = 16.0;
+  const bool is_far = peak > 0.0 && capacity > kMostTimes * peak;
+  yAxis->setRange(0.0, 1.08 * (is_far ? peak : std::max(peak, capacity)));
   xAxis->setRange(-0.7, stages - 0.3);
   add_capacity();
   updateGeometry();

@@ -55,8 +55,9 @@ class MemoryChart : public Chart {
  public:
   explicit MemoryChart(QWidget* parent = nullptr);
 
-  // `capacities`: of an accelerator of each stage.
-  void show(const sim::StepResult& result, std::vector<Bytes> capacities);
+  // `capacities`: of an accelerator of each stage. `accelerator` names one: "GPU", "CPU rank".
+  void show(const sim::StepResult& result, std::vector<Bytes> capacities,
+            const QString& accelerator);
   QSize minimumSizeHint() const override;
 
  protected:

@@ -10,6 +10,7 @@
 
 #include "core/spec/plan_text.hpp"
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
@@ -214,7 +215,8 @@ void WhyView::show_chosen() {
   warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
-  memory_->show(candidate.result, stage_memories(candidate.result, scenario));
+  memory_->show(candidate.result, stage_memories(candidate.result, scenario),
+                to_qstring(accelerator_word(scenario.cluster)));
   peak_->setText(peak_text(candidate.result, scenario, std::nullopt));
   sensitivity_->show_waiting();
   limits_.start([scenario](const std::stop_token& stop) {

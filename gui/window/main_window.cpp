@@ -52,8 +52,8 @@ void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
   auto* question = new QMessageBox(
       QMessageBox::Question, RunView::tr("A run is in progress"),
       RunView::tr("Close the window while it trains? A run that is stopped keeps its files. A run "
-                  "that is kept goes on without the window: open its folder to follow it; "
-                  "“kill -INT %1” stops it.")
+                  "that is kept goes on without the window. The next window follows it and can "
+                  "stop it, as “kill -INT %1” does.")
           .arg(run.process_id()),
       QMessageBox::Cancel, &window);
   question->setObjectName(u"run_question"_s);

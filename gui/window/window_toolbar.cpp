@@ -9,6 +9,7 @@
 
 #include "core/base/quantity_text.hpp"
 #include "core/spec/this_machine.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/icons.hpp"
 #include "gui/views/run_view.hpp"
@@ -184,7 +185,7 @@ QString MainWindow::scenario_title() const {
     return tr("%1 on %2 of this machine")
         .arg(last_part(choice.model), to_qstring(format_plural(choice.gpus, "rank")));
   return tr("%1 on %2 of %3")
-      .arg(last_part(choice.model), to_qstring(format_plural(choice.gpus, "GPU")),
+      .arg(last_part(choice.model), counted_text(choice.gpus, accelerator_word(choice)),
            last_part(choice.cluster));
 }
 

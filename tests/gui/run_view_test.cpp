@@ -309,6 +309,21 @@ TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   ASSERT_TRUE(ends_well());
 }
 
+TEST_F(RunViewTest, ARunThatGoesOnLeavesAnotherOneThatIsShownAlone) {
+  start_long_run();
+  ASSERT_TRUE(wait_for([&] { return state().contains(u"is done"_s); })) << qPrintable(state());
+  open(write_run("other", u"{\"step\": 0, \"loss\": 2.0, \"step_s\": 0.1}\n"_s));
+  EXPECT_TRUE(state().startsWith(u"Run of "_s)) << qPrintable(state());
+  EXPECT_FALSE(state().contains(u"is done"_s)) << qPrintable(state());
+  open(run_.path());
+  EXPECT_TRUE(state().contains(u"trains."_s)) << qPrintable(state());
+  open(folder_.filePath(u"other"_s));
+  press("run_stop");
+  ASSERT_TRUE(ends_well()) << qPrintable(said());
+  EXPECT_TRUE(state().startsWith(u"Run of "_s)) << qPrintable(state());
+  EXPECT_EQ(view_->follower().steps().size(), 1U);
+}
+
 TEST_F(RunViewTest, AFailingRunSaysWhy) {
   write_text_file(corpus_, u"to be"_s);
   start(3);

@@ -426,6 +426,7 @@ TEST_F(ScenarioViewTest, TheFieldOfGpusSaysWhatTheClusterHas) {
   };
   EXPECT_EQ(title_on("dgx-h100"), u"GPUs"_s);
   EXPECT_EQ(title_on("tpu-v5p-torus"), u"TPUs"_s);
+  EXPECT_THAT(window_.windowTitle(), Says("TPUs of tpu-v5p-torus"));
   const QString file = write("cpu.json", to_json(cpu_cluster()).dump());
   EXPECT_EQ(title_on(file.toStdString()), u"CPU ranks"_s);
 }

@@ -148,7 +148,7 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
       memory.breakdown[static_cast<std::size_t>(i)] = gigabytes(i == left_out ? 0.0 : 1.0);
       memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
     }
-    chart.show(result, {gigabytes(80.0)});
+    chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
     // The line of the capacity is one more.
     EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories + 1 : kMemoryCategories);
     for (int i = 0; i < chart.plottableCount(); ++i) {
@@ -164,7 +164,7 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   MemoryChart chart;
   sim::StepResult result = step_of(1.0, 0.5);
   result.stages.front().memory.breakdown.fill(gigabytes(1.0));
-  chart.show(result, {gigabytes(80.0)});
+  chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
   shown(chart, {280, 260});
   chart.replot();
   const auto* entry = chart.legend->itemWithPlottable(chart.graph(0));
@@ -174,6 +174,22 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   EXPECT_TRUE(chart.rect().contains(entry->rect()));
   EXPECT_GE(entry->rect().width(), width + chart.legend->iconSize().width());
   EXPECT_FALSE(chart.legend->outerRect().intersects(chart.axisRect()->rect()));
+}
+
+// Beside the memory of a machine the bar of a tiny model would be a line.
+TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
+  MemoryChart chart;
+  sim::StepResult result = step_of(1.0, 0.5);
+  sim::MemoryPeak& memory = result.stages.front().memory;
+  memory.breakdown.fill(gigabytes(0.01));
+  memory.peak = gigabytes(0.01 * kMemoryCategories);
+  const double peak = memory.peak / gigabytes(1.0);
+  chart.show(result, {gigabytes(12.6)}, u"CPU rank"_s);
+  EXPECT_NEAR(chart.yAxis->range().upper, 1.08 * peak, 1e-9);
+  EXPECT_EQ(chart.graph(0)->name(), u"capacity 12.6 GB, above"_s);
+  EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (GB)"_s);
+  chart.show(result, {15.0 * memory.peak}, u"CPU rank"_s);
+  EXPECT_GT(chart.yAxis->range().upper, 15.0 * peak);
 }
 
 // The sums of a step leave a residue where they cancel, which the comparison shows as 0 s.

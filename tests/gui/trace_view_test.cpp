@@ -2,6 +2,7 @@
 #include <QLabel>
 #include <QScrollBar>
 #include <QTableWidget>
+#include <set>
 
 #include "calibration/traces/trace_timeline.hpp"
 #include "gui/timeline/span_query.hpp"
@@ -65,6 +66,20 @@ TEST_F(TraceViewTest, ADroppedTraceShowsItsKernelsAndWhereTheirTimeGoes) {
   EXPECT_THAT(tip, testing::Not(Says("phase")));
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_FALSE(panel().isVisible());
+}
+
+// Its kernels and its communication take turns on one stream, which is not one of computation alone.
+TEST_F(TraceViewTest, AnyTraceLiesAboveTheAxis) {
+  drop({trace_file("h100x2-video-dit-training.sqlite.gz")});
+  ASSERT_EQ(tracks().timelines().size(), 1U);
+  QCoreApplication::processEvents();
+  QWidget& canvas = *timeline().canvas().viewport();
+  const QRectF map = TimelineGeometry(canvas.size(), {}).minimap;
+  const QImage picture = canvas.grab().toImage();
+  std::set<QRgb> colours;
+  for (int x = 0; x < static_cast<int>(map.width()); ++x)
+    colours.insert(picture.pixel((map.topLeft() + QPointF(x, 0.5 * map.height())).toPoint()));
+  EXPECT_GT(colours.size(), 3U);
 }
 
 // The times of a trace of several GPUs are sums.

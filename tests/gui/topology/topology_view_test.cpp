@@ -145,6 +145,22 @@ TEST(TopologyPainter, CountsTheBusiestLinksAndScalesToThem) {
   EXPECT_EQ(scale_end(0.7), 1.0);
 }
 
+// The map draws a few nodes of a large cluster, and the slider changes which link is the busiest.
+TEST(TopologyPainter, MarksALinkThatIsDrawnOrNone) {
+  TopologyLayout layout;
+  layout.lines.resize(3);
+  for (sim::LinkIndex link = 0; link < 3; ++link) layout.lines[link].links = {link};
+  TopologyScene scene;
+  EXPECT_EQ(busiest_line(layout, scene), nullptr);
+  scene.utilisation = {0.1, 0.495, 0.2, 0.5};
+  scene.bottleneck = 3;
+  EXPECT_EQ(busiest_line(layout, scene), &layout.lines[1]);
+  scene.utilisation[1] = 0.4;
+  EXPECT_EQ(busiest_line(layout, scene), nullptr);
+  scene.bottleneck = 2;
+  EXPECT_EQ(busiest_line(layout, scene), &layout.lines[2]);
+}
+
 TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
   Plan plan;
   plan.dp = 4;
