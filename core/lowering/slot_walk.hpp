@@ -31,8 +31,8 @@ struct ChunkPart {
   bool ends_group() const { return in_group + 1 == group; }
 };
 
-// The parts of the chunk at `position`, which lies on `stage`, in forward order. `Parts` is BlockSet
-// or has its members.
+// The parts of the chunk at `position`, which lies on `stage`, in forward order. `Parts` is
+// BlockSet or has its members.
 template <class Parts, class Part = decltype(Parts::embedding)>
 std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan,
                                             const std::vector<LayerRange>& ranges,

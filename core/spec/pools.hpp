@@ -47,7 +47,8 @@ std::int64_t count_stages(const Plan& plan);
 // The number of ranks of a stage.
 std::int64_t ranks_of_stage(const Plan& plan, std::size_t stage);
 
-// The parts of a plan between which a run of the executor can move work, each of neighbouring ranks.
+// The parts of a plan between which a run of the executor can move work, each of neighbouring
+// ranks.
 enum class MovableParts : std::uint8_t { Replicas, Stages };
 
 // The kinds of parts between which the plan lets work move; empty where it does not.

@@ -48,8 +48,8 @@ bool describes(const ScenarioChoice& choice, const Scenario& scenario);
 
 // Loads the cluster with replaced parts and what-ifs. Throws InputError.
 ClusterSpec load_cluster_of(const ScenarioChoice& choice);
-// Returns the number of accelerators of the cluster. Returns none if it has as many as are asked for
-// and if it cannot be loaded.
+// Returns the number of accelerators of the cluster. Returns none if it has as many as are asked
+// for and if it cannot be loaded.
 std::optional<std::int64_t> most_gpus(const ScenarioChoice& choice);
 
 // Returns the names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.

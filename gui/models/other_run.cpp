@@ -28,8 +28,8 @@ QString option_value(const QStringList& arguments, const QString& option) {
   return {};
 }
 
-// Returns the arguments of the process if it is `shardwright run`, or a rank of it, with the results
-// in `folder`; else none.
+// Returns the arguments of the process if it is `shardwright run`, or a rank of it, with the
+// results in `folder`; else none.
 QStringList arguments_of_run(pid_t process, const QString& folder) {
   const QString program = QFileInfo(QFile::symLinkTarget(process_file(process, "exe"))).fileName();
   if (!program.startsWith(u"shardwright-executor"_s)) return {};

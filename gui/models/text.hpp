@@ -23,8 +23,8 @@ QString to_qstring(std::string_view text);
 bool is_no_time(Seconds time);
 // "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
-// "3.85 s", "2.96 s" and "6.81 s": a part of a step in the unit of its length, with as many decimals
-// as time_text() gives the length.
+// "3.85 s", "2.96 s" and "6.81 s": a part of a step in the unit of its length, with as many
+// decimals as time_text() gives the length.
 struct RangeText {
   QString length;
   QString from;

@@ -355,7 +355,8 @@ PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const P
 
 namespace {
 
-// The policy, or for full recomputation in intervals and groups and by stages a number of their own.
+// The policy, or for full recomputation in intervals and groups and by stages a number of their
+// own.
 std::uint64_t recomputation_kind(const Plan& plan) {
   constexpr std::uint64_t kPolicies = kEnumCount<RecomputePolicy>;
   if (!plan.stage_recompute_layers.empty()) return kPolicies + 2;

@@ -68,7 +68,8 @@ TEST_F(TraceViewTest, ADroppedTraceShowsItsKernelsAndWhereTheirTimeGoes) {
   EXPECT_FALSE(panel().isVisible());
 }
 
-// Its kernels and its communication take turns on one stream, which is not one of computation alone.
+// Its kernels and its communication take turns on one stream, which is not one of computation
+// alone.
 TEST_F(TraceViewTest, AnyTraceLiesAboveTheAxis) {
   drop({trace_file("h100x2-video-dit-training.sqlite.gz")});
   ASSERT_EQ(tracks().timelines().size(), 1U);

@@ -103,8 +103,8 @@ inline std::vector<Plan> valid_plans(const PlanRequest& request) {
   return plans;
 }
 
-// Draws up to `count` plans that break no rule, each as likely as any other. A large space is walked
-// without a copy of its plans, and rules are asked of a few of them only.
+// Draws up to `count` plans that break no rule, each as likely as any other. A large space is
+// walked without a copy of its plans, and rules are asked of a few of them only.
 inline std::vector<Plan> draw_valid_plans(std::mt19937& random, const PlanRequest& request,
                                           std::size_t count) {
   constexpr int kRounds = 4;

@@ -12,8 +12,8 @@ namespace shardwright::executor {
 
 // The forms of few bits have blocks (core/lowering/replica_exchange.hpp) with an fp32 scale each.
 // Int8 has the numbers -127 to 127, fp8 those of E4M3 and fp4 those of E3M0, which the scale takes
-// to the block's largest element; 1bit has signs, scaled by its mean absolute value. A part of whole
-// blocks holds its codes, then its scales: coded_bytes of it. It may have more elements than
+// to the block's largest element; 1bit has signs, scaled by its mean absolute value. A part of
+// whole blocks holds its codes, then its scales: coded_bytes of it. It may have more elements than
 // `values`.
 void to_codes(ReplicaCompression form, std::span<const float> values, std::size_t elements,
               std::byte* part);

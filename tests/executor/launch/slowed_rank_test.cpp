@@ -117,8 +117,8 @@ void slow_down(StartedRun& run, const std::function<bool()>& until) {
 
 class SlowedRank : public testing::TestWithParam<Plan> {};
 
-// The rank is named and work moves away from it. Of replicas, steps get shorter while it stays slow,
-// and it gets its work back when it is fast again. The losses are those of one rank.
+// The rank is named and work moves away from it. Of replicas, steps get shorter while it stays
+// slow, and it gets its work back when it is fast again. The losses are those of one rank.
 TEST_P(SlowedRank, GetsLessWorkUntilItIsFastAgain) {
   if (std::getenv("SHARDWRIGHT_SLOWED_RANKS") == nullptr)
     GTEST_SKIP() << "takes a minute of an idle machine: ctest -R SlowedRanks";

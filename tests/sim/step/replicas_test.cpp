@@ -99,8 +99,8 @@ TEST(StreamingDiLoCo, LeavesNoMoreThanDiLoCo) {
   }
 }
 
-// The fidelity levels agree, also where stages have unequal layers or fewer than fragments. Pipelines
-// lie inside nodes, so that only exchanges pass the slow network.
+// The fidelity levels agree, also where stages have unequal layers or fewer than fragments.
+// Pipelines lie inside nodes, so that only exchanges pass the slow network.
 TEST(StreamingDiLoCo, IsTheSameAtAllLevels) {
   for (const FragmentOrder order : enumerators<FragmentOrder>()) {
     for (const std::int64_t stages : {1, 2, 4}) {
