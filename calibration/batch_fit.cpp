@@ -72,52 +72,54 @@ struct CurveLaw {
 };
 
 // Means over the points of one size of model.
-struct SizeMoments {
+struct SizeMeans {
   double count = 0.0, fall = 0.0, loss = 0.0;
 };
 
-// The best law with this exponent, by linear least squares: the fall of the loss is what the points
-// of each size say of it, about their own means. Without a law whose losses are at least zero, none
-// of the sizes has a least loss.
+// Returns the best law with this exponent, by linear least squares. The coefficient of the fall
+// follows from the deviations of the points from the means of their size. If a loss of that law
+// would be negative, the law is fitted without a least loss for any size.
 CurveLaw law_with(double exponent, const std::vector<CurvePoint>& points,
                   const std::vector<double>& sizes) {
-  const auto size_of = [&](const CurvePoint& point) {
-    return static_cast<std::size_t>(std::ranges::find(sizes, point.parameters) - sizes.begin());
-  };
-  const auto fall_of = [&](const CurvePoint& point) { return std::pow(point.tokens, -exponent); };
-  std::vector<SizeMoments> means(sizes.size());
-  double raw_products = 0.0, raw_squares = 0.0;
+  std::vector<std::size_t> size_of;
+  std::vector<double> fall_of;
   for (const CurvePoint& point : points) {
-    SizeMoments& mean = means[size_of(point)];
-    const double fall = fall_of(point);
+    size_of.push_back(
+        static_cast<std::size_t>(std::ranges::find(sizes, point.parameters) - sizes.begin()));
+    fall_of.push_back(std::pow(point.tokens, -exponent));
+  }
+  std::vector<SizeMeans> means(sizes.size());
+  double raw_products = 0.0, raw_squares = 0.0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    SizeMeans& mean = means[size_of[i]];
+    const double fall = fall_of[i];
     mean.count += 1.0;
     mean.fall += fall;
-    mean.loss += point.loss;
-    raw_products += fall * point.loss;
+    mean.loss += points[i].loss;
+    raw_products += fall * points[i].loss;
     raw_squares += fall * fall;
   }
-  for (SizeMoments& mean : means) {
+  for (SizeMeans& mean : means) {
     mean.fall /= mean.count;
     mean.loss /= mean.count;
   }
   double products = 0.0, squares = 0.0;
-  for (const CurvePoint& point : points) {
-    const SizeMoments& mean = means[size_of(point)];
-    const double fall = fall_of(point) - mean.fall;
-    products += fall * (point.loss - mean.loss);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SizeMeans& mean = means[size_of[i]];
+    const double fall = fall_of[i] - mean.fall;
+    products += fall * (points[i].loss - mean.loss);
     squares += fall * fall;
   }
   CurveLaw law;
   law.exponent = exponent;
   law.coefficient = squares > 0.0 ? products / squares : 0.0;
-  for (const SizeMoments& mean : means)
-    law.least.push_back(mean.loss - law.coefficient * mean.fall);
+  for (const SizeMeans& mean : means) law.least.push_back(mean.loss - law.coefficient * mean.fall);
   if (law.coefficient < 0.0 || std::ranges::min(law.least) < 0.0) {
     law.least.assign(sizes.size(), 0.0);
     law.coefficient = raw_products / raw_squares;
   }
-  for (const CurvePoint& point : points) {
-    const double error = law.least[size_of(point)] + law.coefficient * fall_of(point) - point.loss;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double error = law.least[size_of[i]] + law.coefficient * fall_of[i] - points[i].loss;
     law.squares += error * error;
   }
   return law;

@@ -209,9 +209,9 @@ Contention contention_of(const StackSpec& stack) {
 
 namespace {
 
-// Of an exchange that runs beside further steps the mean step has what these do not hide. They are
-// as long as a step without such exchanges. Those of a fragment follow each other: of its dense
-// parameters, and of its experts.
+// Reduces the price of exchanges that run beside further steps to the part that these steps do not
+// hide. Each of these steps takes as long as a step without such exchanges. The exchanges of a
+// fragment, those of its dense parameters and of its experts, follow each other.
 void hide_behind_steps(const Program& program, Prices& prices) {
   if (program.plan.replicas.overlap_steps == 0) return;
   const std::vector<BlockPrices> whole = prices.blocks;
