@@ -193,8 +193,8 @@ void describe_overlap(StackOverlap& overlap, FieldVisitor& fields) {
 
 void describe_communication(StackCommunication& communication, FieldVisitor& fields) {
   fields.number("collective_ratio", communication.collective_ratio, kRatio, kReported,
-                "speed of a collective in a step over that in a benchmark: its ranks do not "
-                "arrive together and its buffers are not cached");
+                "speed of a collective in a step over that in a benchmark, as far as links in the "
+                "nodes limit it: its ranks do not arrive together and its buffers are not cached");
   fields.number("all_to_all_ratio", communication.all_to_all_ratio, kRatio, kReported,
                 "the same of an all-to-all that the network between nodes bounds, or whose tokens "
                 "the stack's own kernels send: pairs do not wait for late ranks");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.hpp"
 #include "sim/cost/collective_path.hpp"
@@ -247,6 +248,25 @@ bool sends_by_deepep(const TokenTraffic& tokens, const ClusterSpec& cluster) {
   return tokens.count > 0 && domain_size(cluster) <= kDeepEpDomain;
 }
 
+// Without a measured curve.
+CollectiveCost cost_over(CollectivePath path, OpKind kind, Bytes bytes, const ClusterSpec& cluster,
+                         const StackSpec& stack, std::optional<Algorithm> forced,
+                         const TokenTraffic& tokens) {
+  if (talks_over_sockets(cluster)) return socket_cost(kind, bytes, path, cluster);
+  const BytesPerSecond kernels = stack.communication.token_bandwidth;
+  const bool by_deepep = sends_by_deepep(tokens, cluster);
+  if (by_deepep && kernels > BytesPerSecond(0)) path.pairwise = std::min(path.pairwise, kernels);
+  CollectiveCost cost = cheapest(kind, bytes, path, cluster, forced, tokens);
+  if (by_deepep) cost.time += stack.communication.token_time * static_cast<double>(tokens.count);
+  return cost;
+}
+
+// The path if the network carried whatever the accelerators' own links and kernels move.
+CollectivePath without_network_limit(CollectivePath path) {
+  path.remote = path.remote_pairwise = BytesPerSecond(std::numeric_limits<double>::infinity());
+  return path;
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
@@ -255,41 +275,30 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
   SHARDWRIGHT_CHECK(is_communication(kind), "not a communication");
   if (placement.size <= 1 || bytes <= Bytes(0)) return {};
   const ExchangeCurve* measured = forced ? nullptr : curve_of(cluster, kind, placement);
+  if (measured == nullptr)
+    return cost_over(path_of(placement, cluster), kind, bytes, cluster, stack, forced, tokens);
   CollectiveCost cost;
-  if (measured != nullptr) {
-    cost.time = curve_time(*measured, bytes);
-    cost.algorithm = Algorithm::Measured;
-  } else if (talks_over_sockets(cluster)) {
-    cost = socket_cost(kind, bytes, path_of(placement, cluster), cluster);
-  } else {
-    CollectivePath path = path_of(placement, cluster);
-    const BytesPerSecond kernels = stack.communication.token_bandwidth;
-    const bool by_deepep = sends_by_deepep(tokens, cluster);
-    if (by_deepep && kernels > BytesPerSecond(0)) path.pairwise = std::min(path.pairwise, kernels);
-    cost = cheapest(kind, bytes, path, cluster, forced, tokens);
-    if (by_deepep) cost.time += stack.communication.token_time * static_cast<double>(tokens.count);
-  }
+  cost.time = curve_time(*measured, bytes);
+  cost.algorithm = Algorithm::Measured;
   return cost;
 }
-
-namespace {
-
-// The share of a benchmark's speed that a collective reaches between the kernels of a step.
-double ratio_in_step(OpKind kind, const GroupPlacement& placement, const StackSpec& stack) {
-  const bool pairs_over_network =
-      kind == OpKind::AllToAll &&
-      (placement.nodes > 1 || stack.communication.sends_tokens_once_per_node);
-  return pairs_over_network ? stack.communication.all_to_all_ratio
-                            : stack.communication.collective_ratio;
-}
-
-}  // namespace
 
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         const ClusterSpec& cluster, const StackSpec& stack,
                         const TokenTraffic& tokens) {
-  return collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, tokens).time /
-         ratio_in_step(kind, placement, stack);
+  const StackCommunication& figures = stack.communication;
+  const Seconds alone =
+      collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, tokens).time;
+  const bool over_network = placement.nodes > 1;
+  if (kind == OpKind::AllToAll && (over_network || figures.sends_tokens_once_per_node))
+    return alone / figures.all_to_all_ratio;
+  const bool message = kind == OpKind::Send || kind == OpKind::Receive;
+  if (!over_network || message || figures.collective_ratio == 1.0)
+    return alone / figures.collective_ratio;
+  const CollectivePath links = without_network_limit(path_of(placement, cluster));
+  const Seconds over_links =
+      cost_over(links, kind, bytes, cluster, stack, std::nullopt, tokens).time;
+  return alone + std::min(alone, over_links) * (1.0 / figures.collective_ratio - 1.0);
 }
 
 }  // namespace shardwright::sim

@@ -67,7 +67,9 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
                                std::optional<Algorithm> forced = std::nullopt,
                                const TokenTraffic& tokens = {});
 
-// `collective_cost(...).time`.
+// The time of `collective_cost` between the kernels of a step. `collective_ratio` of the stack slows
+// down what the accelerators and their links do for a collective, and not what waits for the
+// network (docs/models/collectives.md).
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         const ClusterSpec& cluster, const StackSpec& stack,
                         const TokenTraffic& tokens = {});

@@ -51,8 +51,8 @@ TEST(CollectiveCost, OneMemberCostsNothing) {
   }
 }
 
-// Rings wait in a step for their slowest member; pairs that the network bounds do not.
-TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
+// What a stack slows down are the accelerators' own links and kernels.
+TEST(CollectiveCost, InAStepCollectivesInANodeMessagesAndAllToAllsAreSlowerByARatio) {
   StackSpec stack;
   stack.communication.collective_ratio = 0.5;
   stack.communication.all_to_all_ratio = 0.8;
@@ -62,12 +62,31 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
            collective_time(kind, Bytes(1e8), group, fixtures::dgx_h100(), stack);
   };
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllReduce, 1), 0.5);
-  EXPECT_DOUBLE_EQ(ratio(OpKind::AllReduce, 4), 0.5);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 1), 0.5);
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 4), 0.8);
+  EXPECT_DOUBLE_EQ(ratio(OpKind::Send, 2), 0.5);
   stack.communication.sends_tokens_once_per_node = true;
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllToAll, 1), 0.8);
-  EXPECT_DOUBLE_EQ(ratio(OpKind::AllGather, 4), 0.5);
+}
+
+TEST(CollectiveCost, InAStepANetworkThatIsSlowLosesNoMoreThanAFastOne) {
+  StackSpec stack;
+  stack.communication.collective_ratio = 0.5;
+  const auto lost = [&](OpKind kind, double nic) {
+    ClusterSpec cluster = fixtures::dgx_h100();
+    cluster.node.nic.bandwidth = BytesPerSecond(nic);
+    const GroupPlacement group = on_nodes(4, 8);
+    const Seconds alone = time_of(kind, 1e8, group, cluster);
+    const Seconds in_step = collective_time(kind, Bytes(1e8), group, cluster, stack);
+    EXPECT_GT(in_step, alone) << name_of(kind) << " " << nic;
+    EXPECT_LE(in_step, alone * 2.0) << name_of(kind) << " " << nic;
+    return in_step - alone;
+  };
+  for (const OpKind kind : kKinds) {
+    if (kind == OpKind::AllToAll || kind == OpKind::Send) continue;
+    EXPECT_NEAR(lost(kind, 1e8) / lost(kind, 1e9), 1.0, 1e-9) << name_of(kind);
+    EXPECT_GE(lost(kind, 1e9) * (1.0 + 1e-9), lost(kind, 1e12)) << name_of(kind);
+  }
 }
 
 // DeepEP's kernels run on a few SMs, whatever the links carry; NVL72 runs others.

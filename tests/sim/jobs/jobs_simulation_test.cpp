@@ -249,7 +249,7 @@ TEST(JobsSimulation, StorageSlowsTheJobWhoseNodesItUses) {
 TEST(JobsSimulation, StepsCountOnceAllJobsHaveStarted) {
   JobSet jobs = jobs_across(two_replicas(16.0), 2);
   const JobsResult at_once = simulate_jobs(jobs);
-  jobs.training[1].start = at_once.jobs[0].alone * 2.5;
+  jobs.training[1].start = at_once.jobs[0].alone * 2.02;
   const JobsResult later = simulate_jobs(jobs);
   for (const JobTimes& job : later.jobs) EXPECT_GE(job.count, jobs.steps);
   EXPECT_GT(later.jobs[0].slowdown(), 1.0);
