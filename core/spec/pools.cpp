@@ -207,7 +207,7 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(source, {{stages ? "/plan/stage_pools" : "/plan/replica_pools",
                              fmt::format("{} on pools: {}", stages ? "stages" : "replicas",
                                          fmt::join(pools_of(plan), ", ")),
-                             "no such key: the level bound, `shardwright import` and `calibrate` "
+                             "no such key: the level bound and `shardwright import` "
                              "support clusters of one pool only"}});
 }
 
