@@ -145,22 +145,40 @@ void check_exchanges(const ClusterSpec& cluster, const std::vector<ExchangeSampl
   refuse_above(std::max<std::int64_t>(1, *most / of_host), hosts, "hosts");
 }
 
-// Plans and groups that the profile has no place for cannot be priced on it, and kernels of several
-// pools have no common curve.
+// The cluster of a run on several pools, with the profile in place of the pool that has its name;
+// the profile where the run's plan names no pools.
+ClusterSpec cluster_of_run(const Scenario& scenario, const ClusterSpec& profile) {
+  if (!names_pools(scenario.plan)) return profile;
+  ClusterSpec whole = scenario.cluster;
+  const auto pool = std::ranges::find(whole.pools, profile.name, &PoolSpec::name);
+  if (pool == whole.pools.end()) {
+    whole = profile;
+    whole.pools = scenario.cluster.pools;
+    whole.between_pools = scenario.cluster.between_pools;
+  } else {
+    pool->accelerator = profile.accelerator;
+    pool->node = profile.node;
+    pool->fabric = profile.fabric;
+  }
+  return whole;
+}
+
+// Plans and groups that the profile has no place for cannot be priced on it.
 void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   ProblemList problems(fmt::format("the cluster {}", cluster.name));
   for (const MeasuredRun& run : data.runs) {
     const Plan& plan = run.scenario.plan;
-    if (names_pools(plan)) {
+    if (names_pools(plan) && ranks_on_pool(plan, cluster.name) == 0) {
       const bool stages = !plan.stage_pools.empty();
       problems.add(
           fmt::format("run {}, /plan/{}", run.name, stages ? "stage_pools" : "replica_pools"),
           fmt::format("{} on pools: {}", stages ? "stages" : "replicas",
                       fmt::join(pools_of(plan), ", ")),
-          "a run on the hosts of one pool, which its profile is refitted to");
+          "a profile with the name of one of these pools, or a run on one pool");
       continue;
     }
-    for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
+    const ClusterSpec whole = cluster_of_run(run.scenario, cluster);
+    for (const BrokenRule& broken : broken_rules(run.scenario.model, &whole, plan, 0, "/plan")) {
       Expected expected = broken.problem.expected;
       if (broken.rule == PlanRule::ClusterSize) {
         expected.text += fmt::format(
@@ -176,7 +194,8 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
 
 Timeline prediction(const Scenario& scenario, const ClusterSpec& cluster) {
   const StackSpec stack = stack_on(cluster, scenario.stack);
-  return sim::trace_step({scenario.model, cluster, stack, scenario.plan})->timeline;
+  return sim::trace_step({scenario.model, cluster_of_run(scenario, cluster), stack, scenario.plan})
+      ->timeline;
 }
 
 // The later a rank's clock began, the later its spans lie.
@@ -230,7 +249,7 @@ StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack) {
 
 Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster) {
   Scenario here = scenario;
-  here.cluster = cluster;
+  here.cluster = cluster_of_run(scenario, cluster);
   here.stack = stack_on(cluster, scenario.stack);
   return sim::simulate_step(here).step;
 }
@@ -274,7 +293,10 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
 }
 
 void check_device(const MeasuredRun& run, const ClusterSpec& cluster, ProblemList& problems) {
-  const AcceleratorSpec& planned = run.scenario.cluster.accelerator;
+  const auto pool = names_pools(run.scenario.plan)
+                        ? pool_cluster(run.scenario.cluster, cluster.name)
+                        : std::nullopt;
+  const AcceleratorSpec& planned = pool ? pool->accelerator : run.scenario.cluster.accelerator;
   const AcceleratorSpec& profile = cluster.accelerator;
   const bool on_cpu = run.device.empty() ? is_cpu(planned) : run.device == kCpuDevice;
   const std::string expected =

@@ -79,6 +79,8 @@ struct CalibrationData {
   std::optional<StackSpec> stack{};
 };
 
+// Runs on several pools count with the ranks of the pool that has the cluster's name.
+//
 // `source` is what fitted figures name as their origin, with this confidence. Throws InputError
 // where a run does not fit its plan, or the profile has no place for a plan or an exchange.
 Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
@@ -88,7 +90,8 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
 // one by name.
 StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack);
 
-// The simulated step (event level) of a scenario on the profile, whatever cluster it names.
+// The simulated step (event level) of a scenario on the profile, whatever cluster it names; of a
+// plan on several pools with the profile in place of the pool that has its name.
 Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
 
 // Adds a problem where the run computed on CPUs and the profile is of GPUs or the other way round,

@@ -12,6 +12,7 @@
 #include "core/lowering/lowering.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/spec/pools.hpp"
 #include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::calibration {
@@ -220,9 +221,18 @@ class Sampler {
     return stages_[static_cast<std::size_t>(grid_.locate(rank).stage)];
   }
 
+  // True if the rank is on the profile's hosts: of a plan that names pools, on the pool of its
+  // name.
+  bool is_described(std::int64_t rank) const {
+    const Plan& plan = run_.scenario.plan;
+    const auto stage = static_cast<std::size_t>(grid_.locate(rank).stage);
+    return !names_pools(plan) || pool_name_of_stage(plan, stage) == cluster_.name;
+  }
+
   void add(const MeasuredStep& step) {
     const StepMatch match(run_, step, grid_, stages_, queues_);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
+      if (!is_described(static_cast<std::int64_t>(rank))) continue;
       const auto ops = static_cast<double>(ops_of_rank(static_cast<std::int64_t>(rank)).size());
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
@@ -231,7 +241,8 @@ class Sampler {
     for (const auto& [key, members] : collectives(match))
       add_collective(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
-      add_kernels(step.step, static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
+      if (is_described(static_cast<std::int64_t>(rank)))
+        add_kernels(step.step, static_cast<std::int64_t>(rank), match.times[rank], busy[rank]);
     add_variation(match);
   }
 
@@ -283,7 +294,6 @@ class Sampler {
     // Most steps have none of an exchange of local steps, and a thread of its own may run it.
     if (op.every > 1 || op.beside_steps > 0) return;
     const auto& work = std::get<CommunicationWork>(op.work);
-    const bool alike = !is_message(op.kind) && !joins_stages(work.group);
     std::vector<double> readies;
     double end = 0.0;
     for (const Member& member : members) {
@@ -291,6 +301,20 @@ class Sampler {
       readies.push_back(time.ready);
       end = std::max(end, time.end);
     }
+    const double last = *std::max_element(readies.begin(), readies.end());
+    const auto is_inside = [&](const Member& member) { return is_described(member.rank); };
+    if (std::ranges::all_of(members, is_inside))
+      add_exchange(step, op, readies, end, !is_message(op.kind) && !joins_stages(work.group));
+    if (is_message(op.kind)) return;
+    for (const Member& member : members)
+      busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
+  }
+
+  // A collective or message that ended at `end`, with the times at which its members were ready.
+  // `alike`: they are of one stage.
+  void add_exchange(std::int64_t step, const Op& op, const std::vector<double>& readies, double end,
+                    bool alike) {
+    const auto& work = std::get<CommunicationWork>(op.work);
     const double last = *std::max_element(readies.begin(), readies.end());
     ExchangeTiming timing;
     timing.name = op.name;
@@ -302,10 +326,7 @@ class Sampler {
     Exchange& exchange = exchange_of(timing);
     exchange.values[step].push_back(std::max(kLeast, end - last));
     if (alike) exchange.skews[step].push_back(std::max(kLeast, last - mean(readies)));
-    exchange.timing.total += Seconds((end - mean(readies)) * static_cast<double>(members.size()));
-    if (is_message(op.kind)) return;
-    for (const Member& member : members)
-      busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
+    exchange.timing.total += Seconds((end - mean(readies)) * static_cast<double>(readies.size()));
   }
 
   Exchange& exchange_of(const ExchangeTiming& timing) {
@@ -393,6 +414,7 @@ class Sampler {
       for (std::int64_t index = 0; index < grid_.stage_size(static_cast<std::int64_t>(stage));
            ++index) {
         const std::int64_t rank = grid_.rank_at({static_cast<std::int64_t>(stage), index});
+        if (!is_described(rank)) break;
         totals.push_back(kernel_time(stages_[stage], match.times[static_cast<std::size_t>(rank)]));
       }
       if (totals.size() < 2) continue;

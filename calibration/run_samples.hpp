@@ -63,8 +63,9 @@ struct RunSamples {
   std::vector<std::string> left_out{};
 };
 
-// `cluster` places the groups. Throws InputError, naming the run, where a timeline does not belong
-// to the run's plan.
+// `cluster` places the groups. Of a run on several pools, these are the samples of the pool that
+// has its name, and of what stays on this pool. Throws InputError, naming the run, where a timeline
+// does not belong to the run's plan.
 RunSamples sample_run(const MeasuredRun& run, const ClusterSpec& cluster);
 
 // The kernels of the device that runs timed alone, each shape once: the mean over its timings.

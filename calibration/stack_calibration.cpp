@@ -4,6 +4,7 @@
 #include "calibration/figure_fit.hpp"
 #include "calibration/part_calibration.hpp"
 #include "core/lowering/lowering.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::calibration {
@@ -111,11 +112,17 @@ MemoryTiming memory_of(const MeasuredRun& run) {
   return {sim::peak_memory(program, bare).front().peak.value(), run.peak_memory.value()};
 }
 
+// True if rank 0 is on the hosts of the profile.
+bool begins_on(const ClusterSpec& cluster, const Plan& plan) {
+  return !names_pools(plan) || pool_name_of_stage(plan, 0) == cluster.name;
+}
+
 void calibrate_memory(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
                       const FigureLog& log) {
   std::vector<MemoryTiming> timings;
   for (const MeasuredRun& run : runs)
-    if (run.peak_memory > Bytes(0)) timings.push_back(memory_of(run));
+    if (run.peak_memory > Bytes(0) && begins_on(cluster, run.scenario.plan))
+      timings.push_back(memory_of(run));
   if (timings.empty()) return;
   const double communicators = cluster.stack->memory.communicator.value();
   const Figures<StackSpec> figures = {

@@ -106,10 +106,10 @@ std::string accelerators_text(const Scenario& scenario) {
 std::string batch_text(const Plan& plan) {
   if (!plan.replica_pools.empty()) {
     std::vector<std::string> parts;
-    for (const auto& [pool, replicas, microbatches] : plan.replica_pools)
-      parts.push_back(fmt::format("{} of {} per replica on {}",
-                                  format_plural(microbatches, "microbatch"),
-                                  format_count(plan.micro_batch), printable(pool)));
+    for (const PoolReplicas& part : plan.replica_pools)
+      parts.push_back(
+          fmt::format("{} of {} per replica on {}", format_plural(part.microbatches, "microbatch"),
+                      format_count(plan.micro_batch), printable(part_pools_text(part, " then "))));
     return fmt::format("{} of {}, {}", format_plural(plan.global_batch, "sequence"),
                        format_plural(plan.seq_len, "token"), fmt::join(parts, ", "));
   }
@@ -159,8 +159,8 @@ std::string plan_text(const Plan& plan) {
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
   for (const PoolReplicas& part : plan.replica_pools)
-    text +=
-        fmt::format(", {} on {}", format_plural(part.replicas, "replica"), printable(part.pool));
+    text += fmt::format(", {} on {}", format_plural(part.replicas, "replica"),
+                        printable(part_pools_text(part, " then ")));
   if (!plan.stage_pools.empty())
     text += ", on " + printable(fmt::format("{}", fmt::join(pools_of(plan), " then ")));
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
@@ -11,7 +13,9 @@
 namespace shardwright {
 namespace {
 
-// True if some collective of the block joins replicas on several pools.
+using Pools = std::vector<std::int32_t>;
+
+// True if some collective of the block joins parts of the replicas.
 bool joins_replicas(const Block& block, const Plan& plan) {
   return std::any_of(block.ops.begin(), block.ops.end(), [&](const Op& op) {
     const auto* message = std::get_if<CommunicationWork>(&op.work);
@@ -19,46 +23,63 @@ bool joins_replicas(const Block& block, const Plan& plan) {
   });
 }
 
-// The pool at the other end of the messages of a stage's block; its own where it has none.
-std::int32_t peer_pool_of(const Program& program, const Block& block, std::size_t stage,
-                          const std::vector<std::int32_t>& pools) {
-  if (!program.plan.replica_pools.empty())
-    return joins_replicas(block, program.plan) ? kAllPools : pools[stage];
+// The pools that messages of a stage's block to other stages of its replica reach; its own where it
+// has none.
+Pools pools_of_messages(const Plan& plan, const Block& block, std::size_t stage) {
+  const auto stages = static_cast<std::size_t>(plan.pp);
   for (const Op& op : block.ops) {
     const auto* message = std::get_if<CommunicationWork>(&op.work);
     if (message == nullptr) continue;
     if (message->peer_offset != 0)
-      return pools[static_cast<std::size_t>(static_cast<std::ptrdiff_t>(stage) +
-                                            message->peer_offset)];
-    if (message->group == Group::EmbeddingTie) return pools[pools.size() - 1 - stage];
-    if (message->group == Group::ModelParallel && pools.front() != pools.back()) return kAllPools;
+      return {pool_of_stage(plan, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(stage) +
+                                                           message->peer_offset))};
+    if (message->group == Group::EmbeddingTie)
+      return {pool_of_stage(plan, stage / stages * stages + stages - 1 - stage % stages)};
+    if (message->group == Group::ModelParallel) return pools_of_replica(plan, stage);
   }
-  return pools[stage];
+  return {pool_of_stage(plan, stage)};
 }
+
+// The blocks of the program with their pools, each once.
+class PlacedBlocks {
+ public:
+  explicit PlacedBlocks(Program& program) : program_(program) {}
+
+  // The stage's own copy of a block, or the block itself where it lies on the first pool alone.
+  BlockId of(BlockId shared, std::size_t stage) {
+    const Plan& plan = program_.plan;
+    Block block = program_.blocks[shared];
+    block.pool = pool_of_stage(plan, stage);
+    const auto beyond_own = [&](Pools pools) {
+      return pools == Pools{block.pool} ? Pools() : std::move(pools);
+    };
+    block.stage_pools = beyond_own(pools_of_messages(plan, block, stage));
+    if (joins_replicas(block, plan))
+      block.replica_pools = beyond_own(pools_of_replicas(plan, stage));
+    if (block.pool == 0 && block.stage_pools.empty() && block.replica_pools.empty()) return shared;
+    const auto [known, is_new] =
+        known_.try_emplace({shared, block.pool, block.stage_pools, block.replica_pools},
+                           static_cast<BlockId>(program_.blocks.size()));
+    if (is_new) program_.blocks.push_back(std::move(block));
+    return known->second;
+  }
+
+ private:
+  Program& program_;
+  std::map<std::tuple<BlockId, std::int32_t, Pools, Pools>, BlockId> known_;
+};
 
 }  // namespace
 
 void part_blocks_by_pool(Program& program) {
   if (!names_pools(program.plan)) return;
-  std::vector<std::int32_t> pools;
-  for (std::size_t stage = 0; stage < program.stages.size(); ++stage)
-    pools.push_back(pool_of_stage(program.plan, stage));
-  std::map<std::tuple<BlockId, std::int32_t, std::int32_t>, BlockId> known;
+  PlacedBlocks placed(program);
   for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    std::map<BlockId, BlockId> own;
     for (Call& call : program.stages[stage].calls) {
-      const std::int32_t pool = pools[stage];
-      const std::int32_t peer_pool =
-          peer_pool_of(program, program.blocks[call.block], stage, pools);
-      if (pool == 0 && peer_pool == 0) continue;
-      const auto [place, is_new] = known.try_emplace({call.block, pool, peer_pool},
-                                                     static_cast<BlockId>(program.blocks.size()));
-      if (is_new) {
-        Block block = program.blocks[call.block];
-        block.pool = pool;
-        block.peer_pool = peer_pool;
-        program.blocks.push_back(std::move(block));
-      }
-      call.block = place->second;
+      const auto [block, is_new] = own.try_emplace(call.block);
+      if (is_new) block->second = placed.of(call.block, stage);
+      call.block = block->second;
     }
   }
 }

@@ -133,7 +133,7 @@ bool joins_pools_of_replicas(Group group, const Plan& plan) {
   const bool over_replicas = axis_of(group) == Axis::Data && group != Group::Mirror;
   if (!over_replicas || plan.replica_pools.size() < 2) return false;
   const GroupLattice lattice = group_lattice(group, plan);
-  const std::int64_t replica = plan.world_size() / plan.dp;
+  const std::int64_t replica = ranks_inside_data(plan);
   for (std::size_t part = 1; part < plan.replica_pools.size(); ++part) {
     const std::int64_t first = first_replica(plan, part) * replica;
     if (lattice.first_member(first) < first) return true;

@@ -50,7 +50,7 @@ class GroupLattice {
 // `Group::Mirror` the first and the last one.
 GroupLattice group_lattice(Group group, const Plan& plan);
 
-// True if some group of the kind has members in replicas on several pools of the plan.
+// True if some group of the kind has members in several parts of the replicas that the plan places.
 bool joins_pools_of_replicas(Group group, const Plan& plan);
 
 }  // namespace shardwright

@@ -78,9 +78,6 @@ struct TensorRef {
   auto operator<=>(const TensorRef&) const = default;
 };
 
-// Stands for the pools of all stages.
-inline constexpr std::int32_t kAllPools = -1;
-
 struct Op {
   // "attention.qkv", for example.
   std::string name;
@@ -127,8 +124,11 @@ struct Block {
   std::string name;
   std::vector<Op> ops;
   // Where the plan names pools: the pool of its stages, by its number in `pools_of`
-  // (core/spec/pools.hpp), and that of the stages at the other end of its messages, or kAllPools.
-  std::int32_t pool = 0, peer_pool = 0;
+  // (core/spec/pools.hpp).
+  std::int32_t pool = 0;
+  // The pools that its messages to other stages reach, and those that its collectives between parts
+  // of the replicas join; empty where that is no other pool.
+  std::vector<std::int32_t> stage_pools{}, replica_pools{};
 };
 
 using BlockId = std::uint32_t;

@@ -104,6 +104,9 @@ class FieldWriter : public FieldVisitor {
   // True if the field may be left out. A default with a stated source is written.
   bool is_default(const SpecField& field, const ordered_json& value) const {
     if (field.presence.rule != Presence::Rule::Omissible || defaults_ == nullptr) return false;
+    // `defaults_` has no items of lists.
+    const bool empty = value == "" || value == ordered_json::array();
+    if (!lists_.empty() && empty) return true;
     const std::string pointer = pointer_to(field);
     if (sources_->contains(pointer)) return false;
     const ordered_json::json_pointer place(pointer);

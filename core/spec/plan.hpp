@@ -252,12 +252,18 @@ struct OverlapSwitches {
   bool operator==(const OverlapSwitches&) const = default;
 };
 
-// The data-parallel replicas on one pool, and the microbatches that each of them runs in a step.
+// Data-parallel replicas that lie alike on pools, and the microbatches that each of them runs in a
+// step.
 struct PoolReplicas {
+  // The pool of all their stages; empty where `stage_pools` names one for each.
   std::string pool;
   std::int64_t replicas = 1;
   std::int64_t microbatches = 1;
+  std::vector<std::string> stage_pools{};
 
+  const std::string& pool_of(std::size_t stage) const {
+    return stage_pools.empty() ? pool : stage_pools[stage];
+  }
   bool operator==(const PoolReplicas&) const = default;
 };
 

@@ -170,9 +170,11 @@ void describe_data_parallel(Plan& plan, FieldVisitor& fields) {
 }
 
 void describe_pool_replicas(PoolReplicas& part, FieldVisitor& fields) {
-  fields.text("pool", part.pool, kRequired,
+  fields.text("pool", part.pool, kOmissible,
               "name of a pool of the cluster or, for its first pool, of the cluster");
-  fields.integer("replicas", part.replicas, {1, kMaxDegree}, kRequired, "replicas on this pool");
+  fields.texts("stage_pools", part.stage_pools, kOmissible,
+               "in place of `pool`, the pool of each of the `pp` stages");
+  fields.integer("replicas", part.replicas, {1, kMaxDegree}, kRequired, "replicas of this part");
   fields.integer("microbatches", part.microbatches, {1, kMaxBatch}, kRequired,
                  "microbatches that each of them runs in a step");
 }

@@ -29,11 +29,19 @@ std::string layer_split_text(const Plan& plan) {
   return plan.head_counts_as_layer ? "head as layer" : "";
 }
 
+std::string part_pools_text(const PoolReplicas& part, const char* between) {
+  std::vector<std::string> pools = part.stage_pools;
+  if (pools.empty()) return part.pool;
+  pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+  return fmt::format("{}", fmt::join(pools, between));
+}
+
 std::string pools_text(const Plan& plan) {
   const std::vector<std::string> pools = pools_of(plan);
   std::vector<std::string> texts;
-  for (const auto& [pool, replicas, microbatches] : plan.replica_pools)
-    texts.push_back(fmt::format("{} {}×{}", pool, replicas, microbatches));
+  for (const PoolReplicas& part : plan.replica_pools)
+    texts.push_back(
+        fmt::format("{} {}×{}", part_pools_text(part, "+"), part.replicas, part.microbatches));
   if (!texts.empty()) return fmt::format("{}", fmt::join(texts, " "));
   if (pools.size() == 1) return pools.front();
   for (const std::string& pool : pools)

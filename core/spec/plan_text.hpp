@@ -17,9 +17,13 @@ std::string layers_text(const std::vector<std::int64_t>& counts);
 // as layer" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
+// The pool of a part of the replicas; where it has several, these in the order of its stages, with
+// `between` between them.
+std::string part_pools_text(const PoolReplicas& part, const char* between);
+
 // The pools of the plan: "h100" if all stages lie on one, or "h100×3 a100×1" with the number of
-// stages on each; "h100 2×6 a100 4×1" where four replicas on the second one run a microbatch each;
-// empty if the plan names none.
+// stages on each; "h100 2×6 a100 4×1" where four replicas on the second one run a microbatch each,
+// and "h100+a100 4×1" where their stages lie on both; empty if the plan names none.
 std::string pools_text(const Plan& plan);
 
 // "stage 3"; "stage 3 on h100" where replicas on several pools have stages of their own, counted as

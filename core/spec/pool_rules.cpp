@@ -115,6 +115,57 @@ std::optional<Problem> problem_of(const PlanSubject& s) {
   return problem;
 }
 
+// True if no axis but that of the pipeline lies around the replicas.
+bool replicas_are_outermost(const Plan& plan) {
+  const auto data = std::find(plan.rank_order.begin(), plan.rank_order.end(), Axis::Data);
+  return std::all_of(data, plan.rank_order.end(), [&](Axis axis) {
+    if (axis == Axis::Expert) return plan.ep == 1;
+    return axis == Axis::Data || axis == Axis::Pipeline || dense_degree(plan, axis) == 1;
+  });
+}
+
+// True if the ranks of each stage of all replicas follow each other.
+bool stages_are_outermost(const Plan& plan) {
+  return plan.pp == 1 || ranks_inside_data(plan) == plan.tp * plan.cp;
+}
+
+bool lie_alike(const PoolReplicas& a, const PoolReplicas& b, std::int64_t stages) {
+  for (std::size_t stage = 0; stage < static_cast<std::size_t>(stages); ++stage)
+    if (a.pool_of(stage) != b.pool_of(stage)) return false;
+  return true;
+}
+
+// What is wrong with the pools that a part names.
+std::optional<Problem> problem_of_names(const Plan& plan, std::size_t part) {
+  const PoolReplicas& own = plan.replica_pools[part];
+  const auto where = [&] { return fmt::format("/replica_pools/{}", part); };
+  const std::size_t names = own.stage_pools.size();
+  if (own.pool.empty() == (names == 0))
+    return Problem{where(), names == 0 ? "no pool" : "a pool and stage_pools", "one or the other"};
+  if (names != 0 && static_cast<std::int64_t>(names) != plan.pp)
+    return Problem{where() + "/stage_pools",
+                   format_plural(static_cast<std::int64_t>(names), "name"),
+                   fmt::format("{}, one per pipeline stage", plan.pp)};
+  for (std::size_t before = 0; before < part; ++before)
+    if (lie_alike(plan.replica_pools[before], own, plan.pp))
+      return Problem{where() + (names == 0 ? "/pool" : "/stage_pools"),
+                     names == 0 ? fmt::format("\"{}\" again", own.pool)
+                                : fmt::format("{} again", fmt::join(own.stage_pools, ", ")),
+                     "each pool once"};
+  return std::nullopt;
+}
+
+// What replicas whose stages lie on several pools cannot be used with.
+std::optional<Problem> problem_of_split_replicas(const Plan& plan) {
+  if (plan.schedule == ScheduleKind::DualPipe)
+    return Problem{"/schedule", name_of(plan.schedule),
+                   "another schedule: its ranks hold two stages each"};
+  if (!stages_are_outermost(plan) && ranks_inside_pipeline(plan) != plan.tp * plan.cp)
+    return Problem{"/rank_order", "stages whose ranks lie apart",
+                   "dp and pp last, so that the ranks of a stage lie on one pool"};
+  return std::nullopt;
+}
+
 // What replicas on pools cannot be used with.
 std::optional<Problem> problem_of_parts(const Plan& plan) {
   if (!plan.stage_pools.empty())
@@ -123,10 +174,15 @@ std::optional<Problem> problem_of_parts(const Plan& plan) {
     return Problem{"/replica_pools",
                    format_plural(first_replica(plan, plan.replica_pools.size()), "replica"),
                    fmt::format("{}, as dp says", plan.dp)};
-  const bool inside = plan.rank_order.empty() || plan.rank_order.back() != Axis::Data;
-  if (plan.pp > 1 && inside)
+  for (std::size_t part = 0; part < plan.replica_pools.size(); ++part)
+    if (std::optional<Problem> problem = problem_of_names(plan, part)) return problem;
+  const bool splits = splits_replicas(plan), several = plan.replica_pools.size() > 1;
+  const bool apart = plan.pp > 1 && stages_are_outermost(plan) && several && !splits;
+  if (apart || !replicas_are_outermost(plan))
     return Problem{"/rank_order", "replicas whose ranks lie apart",
                    "dp last, so that the ranks of a replica lie on one pool"};
+  if (splits)
+    if (std::optional<Problem> problem = problem_of_split_replicas(plan)) return problem;
   if (plan.tp * plan.cp % (plan.ep * plan.expert_tp) != 0)
     return Problem{"/ep", fmt::format("experts over {} ranks", plan.ep * plan.expert_tp),
                    fmt::format("a divisor of the {} ranks of a stage that a replica has: experts "
@@ -146,22 +202,64 @@ std::optional<Problem> problem_of_parts(const Plan& plan) {
   return problem_of_pools(plan);
 }
 
+// Consecutive ranks on one pool, and the first part and stage that has some of them.
+struct RankRun {
+  std::size_t part = 0, stage = 0;
+  RanksOnPool placed;
+};
+
+// The runs of ranks on one pool, in the order of the ranks.
+std::vector<RankRun> runs_of_ranks(const Plan& plan) {
+  const std::vector<PoolReplicas>& parts = plan.replica_pools;
+  std::vector<RankRun> runs;
+  const auto add = [&](std::size_t part, std::size_t stage, std::int64_t ranks) {
+    const std::int64_t before =
+        runs.empty() ? 0 : runs.back().placed.before + runs.back().placed.ranks;
+    const bool goes_on = !runs.empty() && parts[runs.back().part].pool_of(runs.back().stage) ==
+                                              parts[part].pool_of(stage);
+    if (goes_on) {
+      runs.back().placed.ranks += ranks;
+    } else {
+      runs.push_back({part, stage, {before, ranks}});
+    }
+  };
+  const auto stages = static_cast<std::size_t>(plan.pp);
+  const std::int64_t ranks = plan.tp * plan.cp;
+  if (stages_are_outermost(plan)) {
+    for (std::size_t stage = 0; stage < stages; ++stage)
+      for (std::size_t part = 0; part < parts.size(); ++part)
+        add(part, stage, ranks * parts[part].replicas);
+    return runs;
+  }
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    // The further replicas of a part on several pools come back to its first pool.
+    const std::int64_t turns = std::min<std::int64_t>(parts[part].replicas, 2);
+    if (parts[part].stage_pools.empty()) add(part, 0, ranks * plan.pp * parts[part].replicas);
+    for (std::int64_t turn = 0; turn < turns && !parts[part].stage_pools.empty(); ++turn)
+      for (std::size_t stage = 0; stage < stages; ++stage) add(part, stage, ranks);
+  }
+  return runs;
+}
+
 std::optional<Problem> problem_of_replicas(const PlanSubject& s) {
   const std::vector<PoolReplicas>& parts = s.plan.replica_pools;
   if (parts.empty()) return std::nullopt;
   std::optional<Problem> problem = problem_of_parts(s.plan);
-  const std::int64_t ranks = s.plan.tp * s.plan.cp * s.plan.pp;
-  for (std::size_t part = 0; !problem && part < parts.size(); ++part) {
-    const std::string where = fmt::format("/replica_pools/{}/pool", part);
-    const bool again =
-        std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(part),
-                    [&](const PoolReplicas& before) { return before.pool == parts[part].pool; });
-    if (again)
-      return Problem{where, fmt::format("\"{}\" again", parts[part].pool), "each pool once"};
-    problem = problem_of_place(s, parts[part].pool, where,
-                               {ranks * first_replica(s.plan, part), ranks * parts[part].replicas});
+  if (problem) return problem;
+  std::vector<std::string> before;
+  for (const auto& [part, stage, placed] : runs_of_ranks(s.plan)) {
+    const std::string& name = parts[part].pool_of(stage);
+    const std::string where =
+        fmt::format("/replica_pools/{}/", part) +
+        (parts[part].stage_pools.empty() ? "pool" : fmt::format("stage_pools/{}", stage));
+    if (std::find(before.begin(), before.end(), name) != before.end())
+      return Problem{where, fmt::format("\"{}\" again after another pool", name),
+                     "neighbouring ranks on each pool"};
+    before.push_back(name);
+    problem = problem_of_place(s, name, where, placed);
+    if (problem) return problem;
   }
-  return problem;
+  return std::nullopt;
 }
 
 }  // namespace

@@ -68,7 +68,10 @@ std::vector<std::string> pools_of(const Plan& plan) {
     if (std::find(pools.begin(), pools.end(), pool) == pools.end()) pools.push_back(pool);
   };
   for (const std::string& pool : plan.stage_pools) add(pool);
-  for (const PoolReplicas& part : plan.replica_pools) add(part.pool);
+  for (const PoolReplicas& part : plan.replica_pools) {
+    if (part.stage_pools.empty()) add(part.pool);
+    for (const std::string& pool : part.stage_pools) add(pool);
+  }
   return pools;
 }
 
@@ -76,7 +79,8 @@ const std::string& pool_name_of_stage(const Plan& plan, std::size_t stage) {
   static const std::string none;
   if (!plan.stage_pools.empty()) return plan.stage_pools[stage];
   if (plan.replica_pools.empty()) return none;
-  return plan.replica_pools[stage / static_cast<std::size_t>(plan.pp)].pool;
+  const auto stages = static_cast<std::size_t>(plan.pp);
+  return plan.replica_pools[stage / stages].pool_of(stage % stages);
 }
 
 std::int32_t pool_of_stage(const Plan& plan, std::size_t stage) {
@@ -84,6 +88,39 @@ std::int32_t pool_of_stage(const Plan& plan, std::size_t stage) {
   const std::vector<std::string> pools = pools_of(plan);
   return static_cast<std::int32_t>(
       std::find(pools.begin(), pools.end(), pool_name_of_stage(plan, stage)) - pools.begin());
+}
+
+bool splits_replicas(const Plan& plan) {
+  return std::any_of(
+      plan.replica_pools.begin(), plan.replica_pools.end(), [](const PoolReplicas& part) {
+        return std::any_of(part.stage_pools.begin(), part.stage_pools.end(),
+                           [&](const auto& pool) { return pool != part.stage_pools.front(); });
+      });
+}
+
+namespace {
+
+// The pools of `count` stages, `stride` apart.
+std::vector<std::int32_t> pools_of_stages(const Plan& plan, std::size_t first, std::size_t count,
+                                          std::size_t stride) {
+  std::vector<std::int32_t> pools;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t pool = pool_of_stage(plan, first + i * stride);
+    if (std::find(pools.begin(), pools.end(), pool) == pools.end()) pools.push_back(pool);
+  }
+  return pools;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> pools_of_replica(const Plan& plan, std::size_t stage) {
+  const auto stages = static_cast<std::size_t>(plan.pp);
+  return pools_of_stages(plan, stage / stages * stages, stages, 1);
+}
+
+std::vector<std::int32_t> pools_of_replicas(const Plan& plan, std::size_t stage) {
+  const auto stages = static_cast<std::size_t>(plan.pp);
+  return pools_of_stages(plan, stage % stages, replica_parts(plan), stages);
 }
 
 std::int64_t ranks_on_pool(const Plan& plan, const std::string& pool) {
@@ -170,7 +207,7 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(source, {{stages ? "/plan/stage_pools" : "/plan/replica_pools",
                              fmt::format("{} on pools: {}", stages ? "stages" : "replicas",
                                          fmt::join(pools_of(plan), ", ")),
-                             "no such key: the level bound, `shardwright import` and `calibrate` "
+                             "no such key: the level bound and `shardwright import` "
                              "support clusters of one pool only"}});
 }
 

@@ -1,11 +1,11 @@
-// The pools of a mixed cluster, and what a plan places on them: the stages of all replicas, or
-// whole replicas (docs/models/pools.md).
+// The pools of a mixed cluster, and what a plan places on them: the stages of all replicas, whole
+// replicas, or the stages of each part of the replicas (docs/models/pools.md).
 //
 // A cluster's first pool is what its document describes; it bears the cluster's name.
 //
-// Replicas on different pools run different numbers of microbatches, so that their ranks have
-// programs of their own. The functions below count these as stages of their own: first those of the
-// replicas on the first pool that the plan names, and so on.
+// Replicas of different parts lie on different pools and run different numbers of microbatches, so
+// that their ranks have programs of their own. The functions below count these as stages of their
+// own: first those of the first part that the plan names, and so on.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline bool names_pools(const Plan& plan) {
   return !plan.stage_pools.empty() || !plan.replica_pools.empty();
 }
 
-// The number of parts of the replicas, each on a pool of its own; 1 where the plan names none.
+// The number of parts of the replicas that lie differently; 1 where the plan names none.
 std::size_t replica_parts(const Plan& plan);
 
 // The part that a replica belongs to, given its place along the data-parallel axis.
@@ -66,6 +66,15 @@ const std::string& pool_name_of_stage(const Plan& plan, std::size_t stage);
 
 // The number of the stage's pool in `pools_of`; 0 where the plan names none.
 std::int32_t pool_of_stage(const Plan& plan, std::size_t stage);
+
+// True if stages of one replica lie on several pools, in a plan that places its replicas.
+bool splits_replicas(const Plan& plan);
+
+// The numbers of the pools of all stages of the replica that this one belongs to, each once.
+std::vector<std::int32_t> pools_of_replica(const Plan& plan, std::size_t stage);
+
+// The numbers of the pools of this stage in all parts of the replicas, each once.
+std::vector<std::int32_t> pools_of_replicas(const Plan& plan, std::size_t stage);
 
 // The number of ranks on a pool that the plan names.
 std::int64_t ranks_on_pool(const Plan& plan, const std::string& pool);

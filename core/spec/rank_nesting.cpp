@@ -57,6 +57,15 @@ std::int64_t ranks_inside_pipeline(const Plan& plan) {
   return inside;
 }
 
+std::int64_t ranks_inside_data(const Plan& plan) {
+  std::int64_t inside = 1;
+  for (const Axis axis : plan.rank_order) {
+    if (axis == Axis::Data) break;
+    inside *= axis == Axis::Pipeline ? plan.pp : dense_degree(plan, axis);
+  }
+  return inside;
+}
+
 Axis inner_data_axis(const Plan& plan) {
   const auto inner = std::ranges::find_if(
       plan.rank_order, [](Axis axis) { return axis == Axis::Context || axis == Axis::Data; });

@@ -24,6 +24,9 @@ std::int64_t expert_degree(const Plan& plan, Axis axis);
 // Ranks between neighbouring stages; all ranks of a plan with one stage.
 std::int64_t ranks_inside_pipeline(const Plan& plan);
 
+// Ranks between neighbouring replicas.
+std::int64_t ranks_inside_data(const Plan& plan);
+
 // The axis along which data-parallel ranks are numbered first: context or data.
 Axis inner_data_axis(const Plan& plan);
 

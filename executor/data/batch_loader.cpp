@@ -95,7 +95,8 @@ std::int64_t place_of_microbatch(const Plan& plan, std::int64_t replica, std::in
   if (plan.replica_pools.empty()) return microbatch * plan.dp + replica;
   std::int64_t place = 0;
   for (std::size_t part = 0; part < plan.replica_pools.size(); ++part) {
-    const auto [pool, replicas, microbatches] = plan.replica_pools[part];
+    const std::int64_t replicas = plan.replica_pools[part].replicas;
+    const std::int64_t microbatches = plan.replica_pools[part].microbatches;
     const std::int64_t first = first_replica(plan, part);
     place += replicas * std::min(microbatch, microbatches);
     if (microbatch < microbatches) place += std::clamp<std::int64_t>(replica - first, 0, replicas);

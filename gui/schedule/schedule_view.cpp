@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
@@ -99,8 +100,8 @@ void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Time
   if (times) {
     set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result, first_stage_, plan.pp)));
     if (!plan.replica_pools.empty())
-      note_->setText(u"Replicas on %1"_s.arg(
-          to_qstring(pool_name_of_stage(plan, static_cast<std::size_t>(first_stage_)))));
+      note_->setText(u"Replicas on %1"_s.arg(to_qstring(
+          part_pools_text(plan.replica_pools[static_cast<std::size_t>(part)], " then "))));
   } else {
     set_gantt(ScheduleGantt(plan.schedule, shape));
     note_->setText(u"Equal durations; messages take no time"_s);

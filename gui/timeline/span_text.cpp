@@ -3,6 +3,7 @@
 #include <QStringList>
 #include <algorithm>
 
+#include "core/program/rank_grid.hpp"
 #include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 
@@ -82,17 +83,14 @@ RankLimits limits_of(const Scenario& scenario) {
     limits.stages = {limits_on(scenario.cluster, plan.precision)};
     return limits;
   }
-  // The ranks of a replica follow each other where replicas lie on pools.
-  if (!plan.replica_pools.empty()) limits.ranks_of_stage = plan.world_size() / plan.dp;
-  for (const PoolReplicas& part : plan.replica_pools)
-    limits.stages.insert(limits.stages.end(), static_cast<std::size_t>(part.replicas),
-                         limits_on(*pool_cluster(scenario.cluster, part.pool), plan.precision));
-  if (!plan.replica_pools.empty()) return limits;
-  // The ranks of a stage follow each other where stages lie on pools.
-  limits.ranks_of_stage = plan.world_size() / plan.pp;
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
-    limits.stages.push_back(
-        limits_on(stage_cluster(scenario.cluster, plan, stage), plan.precision));
+  std::vector<DeviceLimits> of_stages;
+  for (std::int32_t stage = 0; stage < count_stages(plan); ++stage)
+    of_stages.push_back(limits_on(stage_cluster(scenario.cluster, plan, stage), plan.precision));
+  // So many ranks after each other lie on one pool.
+  limits.ranks_of_stage = plan.tp * plan.cp;
+  const RankGrid grid(plan);
+  for (std::int64_t rank = 0; rank < plan.world_size(); rank += limits.ranks_of_stage)
+    limits.stages.push_back(of_stages[static_cast<std::size_t>(grid.locate(rank).stage)]);
   return limits;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/error.hpp"
 #include "core/program/group_lattice.hpp"
+#include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 
 namespace shardwright::gui {
@@ -70,6 +72,10 @@ std::vector<std::shared_ptr<const PlacedStep>> placed_steps(const Scenario& scen
   const Plan& plan = scenario.plan;
   if (!names_pools(plan))
     return {std::make_shared<const PlacedStep>(scenario.cluster, plan, timeline)};
+  if (splits_replicas(plan))
+    throw InputError("plan", {{"/plan/replica_pools", pools_text(plan),
+                               "stages or replicas on pools: links of plans that place both are "
+                               "not drawn"}});
   std::vector<std::shared_ptr<const PlacedStep>> steps;
   for (const auto& [stages, own] : parts_by_pool(plan)) {
     const ClusterSpec cluster = *pool_cluster(scenario.cluster, stages.pool);

@@ -1,6 +1,10 @@
 #include "sim/step/analytic.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "core/spec/pools.hpp"
 #include "sim/step/layer_costs.hpp"
@@ -124,8 +128,57 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
 
 namespace {
 
+void take_slower(const StageCosts& costs, Bytes memory, const Plan& plan, StepEstimate& slowest) {
+  const Seconds bound = bound_step(costs, plan);
+  slowest.memory = std::max(slowest.memory, memory);
+  slowest.bound = std::max(slowest.bound, bound);
+  slowest.analytic = std::max(slowest.analytic, analytic_step(costs, plan, bound));
+}
+
+// The stages of a part that have the same pool and whose replicas lie on the same pools share
+// costs. Names each stage after these pools, and returns the costs in the order of the names.
+std::vector<PoolCosts> costs_of_stages(const Scenario& scenario, std::size_t part, Plan& plan) {
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, scenario.plan);
+  const auto outside = [&](std::int32_t pool) {
+    return seen_from_outside(pools[static_cast<std::size_t>(pool)], scenario.cluster.between_pools);
+  };
+  std::vector<PoolCosts> costs;
+  const auto stages = static_cast<std::size_t>(plan.pp);
+  for (std::size_t stage = part * stages; stage < (part + 1) * stages; ++stage) {
+    const std::int32_t own = pool_of_stage(scenario.plan, stage);
+    const std::vector<std::int32_t> joined = pools_of_replicas(scenario.plan, stage);
+    std::string name = fmt::format("{} of {}", own, fmt::join(joined, ", "));
+    const bool is_new = std::ranges::count(plan.stage_pools, name) == 0;
+    plan.stage_pools.push_back(std::move(name));
+    if (!is_new) continue;
+    const ClusterSpec& pool = pools[static_cast<std::size_t>(own)];
+    PoolCosts& added = costs.emplace_back(
+        PoolCosts{pool, outside(own), layer_costs(scenario.model, plan, pool, scenario.stack), {}});
+    if (joined.size() > 1)
+      std::ranges::transform(joined, std::back_inserter(added.replica_pools), outside);
+  }
+  return costs;
+}
+
+// Of plans that split replicas.
+StepEstimate estimate_split_replicas(const Scenario& scenario) {
+  StepEstimate slowest;
+  ScheduleProfiles profiles;
+  for (std::size_t part = 0; part < scenario.plan.replica_pools.size(); ++part) {
+    Plan plan = plan_of_part(scenario.plan, part);
+    const std::vector<PoolCosts> pools = costs_of_stages(scenario, part, plan);
+    const PoolCosts& first = pools.front();
+    StageCostCache cache({scenario.model, first.cluster, scenario.stack, first.layers, pools},
+                         profiles);
+    const Bytes memory = cache.memory(plan);
+    take_slower(cache.costs(), memory, plan, slowest);
+  }
+  return slowest;
+}
+
 // Replicas on several pools wait for those of the slowest one. `scenario` has them.
 StepEstimate estimate_replicas(const Scenario& scenario) {
+  if (splits_replicas(scenario.plan)) return estimate_split_replicas(scenario);
   const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, scenario.plan);
   std::vector<ClusterSpec> outside;
   for (const ClusterSpec& pool : pools)
@@ -137,11 +190,8 @@ StepEstimate estimate_replicas(const Scenario& scenario) {
     const ClusterSpec pool = *pool_cluster(scenario.cluster, plan.replica_pools[part].pool);
     const LayerCosts layers = layer_costs(scenario.model, plan, pool, scenario.stack);
     StageCostCache cache({scenario.model, pool, scenario.stack, layers, {}, outside}, profiles);
-    slowest.memory = std::max(slowest.memory, cache.memory(plan));
-    const StageCosts& costs = cache.costs();
-    const Seconds bound = bound_step(costs, plan);
-    slowest.bound = std::max(slowest.bound, bound);
-    slowest.analytic = std::max(slowest.analytic, analytic_step(costs, plan, bound));
+    const Bytes memory = cache.memory(plan);
+    take_slower(cache.costs(), memory, plan, slowest);
   }
   return slowest;
 }

@@ -67,13 +67,17 @@ bool splits_alike(const Plan& a, const Plan& b);
 PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
                        const ScheduleProfile& profile);
 
-// One of the pools that the stages of plans lie on.
+// One of the pools that the stages of plans lie on. Where stages on one pool exchange with replicas
+// on different pools, there is one of these for each choice of such pools.
 struct PoolCosts {
   ClusterSpec cluster;
   // The pool as messages to other pools find it.
   ClusterSpec outside;
   // The layers of the plans' cut on its accelerators.
   LayerCosts layers;
+  // The pools of the stages' replicas, as messages to other pools find them; empty where all lie on
+  // this one.
+  std::vector<ClusterSpec> replica_pools{};
 };
 
 // The inputs of the costs of one plan. Everything referred to outlives it.

@@ -59,6 +59,7 @@ std::vector<PoolReplicas> joined_parts(const std::vector<PoolReplicas>& parts) {
   std::vector<PoolReplicas> joined;
   for (const PoolReplicas& part : parts) {
     const bool joins = !joined.empty() && joined.back().pool == part.pool &&
+                       joined.back().stage_pools == part.stage_pools &&
                        joined.back().microbatches == part.microbatches;
     if (joins) {
       joined.back().replicas += part.replicas;
@@ -82,8 +83,20 @@ Scenario with_equal_pools_as_one(Scenario scenario) {
         ->name;
   };
   for (std::string& name : plan.stage_pools) name = first_equal(name);
-  for (PoolReplicas& part : plan.replica_pools) part.pool = first_equal(part.pool);
+  for (PoolReplicas& part : plan.replica_pools) {
+    if (part.stage_pools.empty()) part.stage_pools = {part.pool};
+    for (std::string& name : part.stage_pools) name = first_equal(name);
+    const auto first = part.stage_pools.begin();
+    const bool split = std::count(first, part.stage_pools.end(), *first) !=
+                       static_cast<std::ptrdiff_t>(part.stage_pools.size());
+    part.pool = split ? "" : *first;
+    if (!split) part.stage_pools.clear();
+  }
   plan.replica_pools = joined_parts(plan.replica_pools);
+  if (plan.replica_pools.size() == 1) {
+    plan.stage_pools = plan.replica_pools.front().stage_pools;
+    if (!plan.stage_pools.empty()) plan.replica_pools.clear();
+  }
   if (pools_of(plan).size() == 1 && plan.replica_pools.size() < 2) {
     plan.stage_pools.clear();
     plan.replica_pools.clear();

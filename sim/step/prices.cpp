@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
@@ -87,22 +88,25 @@ class PoolPricers {
     launch_.push_back(host_launch(stack, cluster));
   }
 
-  // A message between pools takes as long as it would between nodes of the slower one.
+  // A message between pools takes as long as it would between nodes of the slowest one.
   PricedBlock price(const Block& block) const {
     const auto pool = static_cast<std::size_t>(block.pool);
     PricedBlock priced = inner_[pool].price(block);
-    if (block.pool == block.peer_pool) return priced;
+    const std::vector<std::size_t> leaving = leaving_ops(block);
+    if (leaving.empty()) return priced;
     const PricedBlock own = outer_[pool].price(block);
-    for (const std::size_t i : leaving_ops(block)) {
+    for (const std::size_t i : leaving) {
       priced.ports[i] = own.ports[i];
       priced.times[i] = own.times[i];
     }
     for (std::size_t other = 0; other < outer_.size(); ++other) {
-      if (block.peer_pool != kAllPools && block.peer_pool != static_cast<std::int32_t>(other))
-        continue;
+      const auto reaches_it = [&](std::size_t op) {
+        return std::ranges::count(pools_reached(block, op), static_cast<std::int32_t>(other)) > 0;
+      };
+      if (other == pool || std::ranges::none_of(leaving, reaches_it)) continue;
       const BlockPrices times = outer_[other].price(block).times;
-      for (const std::size_t i : leaving_ops(block))
-        priced.times[i] = std::max(priced.times[i], times[i]);
+      for (const std::size_t i : leaving)
+        if (reaches_it(i)) priced.times[i] = std::max(priced.times[i], times[i]);
     }
     return priced;
   }
@@ -110,16 +114,18 @@ class PoolPricers {
   const std::vector<HostLaunch>& launch() const { return launch_; }
 
  private:
-  // The messages of a block that leave the pool. Where replicas lie on pools, some of its
-  // collectives may stay on one.
+  // The pools that an op's message reaches; none where it is no message or stays on the pool.
+  std::span<const std::int32_t> pools_reached(const Block& block, std::size_t op) const {
+    const auto* message = std::get_if<CommunicationWork>(&block.ops[op].work);
+    if (message == nullptr) return {};
+    return joins_pools_of_replicas(message->group, plan_) ? block.replica_pools : block.stage_pools;
+  }
+
   std::vector<std::size_t> leaving_ops(const Block& block) const {
     std::vector<std::size_t> leaving;
-    for (std::size_t i = 0; i < block.ops.size(); ++i) {
-      const auto* message = std::get_if<CommunicationWork>(&block.ops[i].work);
-      if (message == nullptr) continue;
-      if (plan_.replica_pools.empty() || joins_pools_of_replicas(message->group, plan_))
-        leaving.push_back(i);
-    }
+    if (block.stage_pools.empty() && block.replica_pools.empty()) return leaving;
+    for (std::size_t i = 0; i < block.ops.size(); ++i)
+      if (!pools_reached(block, i).empty()) leaving.push_back(i);
     return leaving;
   }
 

@@ -10,132 +10,25 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
 #include "calibration/part_calibration.hpp"
 #include "core/base/error.hpp"
-#include "core/lowering/lowering.hpp"
-#include "core/program/rank_grid.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
-#include "sim/step/folded_replay.hpp"
-#include "sim/step/predicted_timeline.hpp"
-#include "sim/step/prices.hpp"
+#include "tests/calibration/simulated_run.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
 namespace {
 
-KernelCurve streaming(OpKind kind, Phase phase, double bytes_per_s) {
-  KernelCurve curve;
-  curve.kind = kind;
-  curve.phase = phase;
-  curve.overhead = microseconds(5.0);
-  curve.bandwidth = BytesPerSecond(bytes_per_s);
-  return curve;
-}
-
-KernelCurve computing(OpKind kind, Phase phase, double flop_per_s) {
-  KernelCurve curve;
-  curve.kind = kind;
-  curve.phase = phase;
-  curve.overhead = microseconds(8.0);
-  curve.flop_rate = FlopPerSecond(flop_per_s);
-  if (kind == OpKind::Gemm) curve.edge_m = curve.edge_n = curve.edge_k = 4.0;
-  if (kind == OpKind::Attention) curve.score = Seconds(3e-9);
-  return curve;
-}
-
-// Four hosts with one rank each, whose kernels run at `speed` times the usual.
-ClusterSpec four_hosts(double speed, double network) {
-  ClusterSpec cluster;
-  cluster.name = "four";
-  AcceleratorSpec& device = cluster.accelerator;
-  device.name = "cpu-rank";
-  device.architecture = Architecture::Cpu;
-  device.matrix.fp32 = device.vector_fp32 = FlopPerSecond(2e10);
-  device.memory = gigabytes(8.0);
-  device.memory_bandwidth = gigabytes_per_second(10.0);
-  for (const Phase phase : {Phase::Forward, Phase::BackwardInput, Phase::BackwardWeight}) {
-    device.kernel_curves.push_back(computing(OpKind::Gemm, phase, 2e10 * speed));
-    device.kernel_curves.push_back(computing(OpKind::Attention, phase, 1e10 * speed));
-    for (const OpKind kind : {OpKind::Norm, OpKind::Rope, OpKind::Activation, OpKind::Residual,
-                              OpKind::Embedding, OpKind::Loss})
-      device.kernel_curves.push_back(streaming(kind, phase, 2e9 * speed));
-  }
-  device.kernel_curves.push_back(streaming(OpKind::GradientNorm, Phase::Optimizer, 4e9 * speed));
-  device.kernel_curves.push_back(streaming(OpKind::Optimizer, Phase::Optimizer, 4e9 * speed));
-  cluster.node.accelerators = cluster.node.scale_up.domain = 1;
-  cluster.node.scale_up.bandwidth = gigabytes_per_second(2.0);
-  cluster.node.scale_up.collective_overhead = microseconds(100.0);
-  cluster.node.nic = {1, BytesPerSecond(5e7 * network), 1.0};
-  cluster.fabric.kind = FabricKind::LeafSpine;
-  cluster.fabric.base_latency = microseconds(200.0);
-  cluster.fabric.levels = {{2, 1.0, Seconds(0)}, {4, 2.0, Seconds(0)}};
-  cluster.nodes = 4;
-  cluster.stack = load_stack("shardwright");
-  cluster.stack->communication.collective_ratio = 1.0;
-  cluster.stack->communication.all_to_all_ratio = 1.0;
-  cluster.stack->overlap.slowdown = 0.2;
-  cluster.stack->gradients.bucket_elements = 5e4;
-  cluster.stack->host.launch_time = microseconds(1.0);
-  return cluster;
-}
-
-struct Degrees {
-  std::int64_t dp = 1, tp = 1, pp = 1;
-};
-
-Scenario scenario_of(const ClusterSpec& cluster, const Degrees& degrees, std::int64_t batch = 16) {
-  Scenario scenario{load_model("tiny-llama"), cluster, *cluster.stack, {}};
-  Plan& plan = scenario.plan;
-  plan.dp = degrees.dp;
-  plan.tp = degrees.tp;
-  plan.pp = degrees.pp;
-  plan.zero_stage = 0;
-  plan.micro_batch = 2;
-  plan.global_batch = batch;
-  plan.seq_len = 128;
-  plan.precision = Precision::Fp32;
-  return scenario;
-}
-
-// The recording that the executor would have made of a step that goes exactly as the truth predicts
-// it.
-MeasuredRun run_on(const ClusterSpec& truth, const Scenario& scenario) {
-  Scenario real = scenario;
-  real.cluster = truth;
-  real.stack = stack_on(truth, scenario.stack);
-  const Program program = lower(real.model, real.plan, real.stack);
-  const sim::Prices prices = sim::price(program, truth, real.stack);
-  const sim::FoldedReplay replay = sim::replay_folded(program, prices, {true});
-  const Timeline predicted = sim::predicted_timeline(program, prices, replay);
-  const RankGrid grid(real.plan);
-  MeasuredRun run;
-  run.name = "run";
-  run.scenario = scenario;
-  run.step_times = {replay.step};
-  for (std::int64_t step = 0; step < 3; ++step) {
-    MeasuredStep& measured = run.steps.emplace_back();
-    measured.step = step;
-    for (std::int64_t rank = 0; rank < real.plan.world_size(); ++rank) {
-      const StageRank place = grid.locate(rank);
-      Timeline& timeline = measured.ranks.emplace_back();
-      timeline.ranks.push_back({static_cast<std::int32_t>(rank), "", "host", Seconds(1.0)});
-      for (Span span : predicted.spans) {
-        if (grid.locate(span.rank).stage != place.stage) continue;
-        if (span.peer >= 0) {
-          const std::int64_t stage = grid.locate(span.peer).stage;
-          span.peer = static_cast<std::int32_t>(grid.rank_at({stage, place.index}));
-        }
-        span.rank = static_cast<std::int32_t>(rank);
-        timeline.spans.push_back(std::move(span));
-      }
-    }
-  }
-  return run;
-}
+using fixtures::Degrees;
+using fixtures::four_hosts;
+using fixtures::scenario_of;
+using fixtures::simulated_run;
 
 // Four ranks have no place on a machine of two: an error, not a broken invariant.
 TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
@@ -144,7 +37,7 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
   two.nodes = 2;
   two.fabric.levels = {{2, 1.0, Seconds(0)}};
   CalibrationData data;
-  data.runs = {run_on(four, scenario_of(four, {1, 1, 4}))};
+  data.runs = {simulated_run(four, scenario_of(four, {1, 1, 4}))};
   data.exchanges = {{OpKind::AllReduce, 4, 1, Bytes(1e6), Seconds(1e-3)}};
   const std::vector<Problem> problems = problems_thrown_by([&] { calibrate(two, data, "test"); });
   ASSERT_EQ(problems.size(), 2U);
@@ -156,7 +49,7 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
 TEST(Calibrate, RefusesARunOnSeveralPools) {
   const ClusterSpec cluster = four_hosts(1.0, 1.0);
   CalibrationData data;
-  data.runs = {run_on(cluster, scenario_of(cluster, {1, 1, 4}))};
+  data.runs = {simulated_run(cluster, scenario_of(cluster, {1, 1, 4}))};
   data.runs.front().scenario.plan.stage_pools = {"fast", "fast", "slow", "slow"};
   const std::vector<Problem> problems =
       problems_thrown_by([&] { calibrate(cluster, data, "test"); });
@@ -241,7 +134,7 @@ TEST(Calibrate, RatesOfAGpuAreThoseOfItsSteps) {
   scenario.plan.global_batch = 16;
   scenario.plan.seq_len = 1024;
   scenario.plan.precision = Precision::Bf16;
-  const MeasuredRun run = with_events(run_on(truth, scenario), microseconds(4.0));
+  const MeasuredRun run = with_events(simulated_run(truth, scenario), microseconds(4.0));
   const ClusterSpec calibrated = calibrate(guess, {{run}, {}}, "test").cluster;
   const Seconds expected = predicted_step(scenario, truth);
   EXPECT_GT(predicted_step(scenario, guess) / expected, 1.1);
@@ -255,7 +148,7 @@ TEST(Calibrate, RatesOfAGpuAreThoseOfItsSteps) {
 TEST(Calibrate, RaisesThePeakWithTheCurves) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(3.0, 1.0);
   const AcceleratorSpec device =
-      calibrate(guess, {{run_on(truth, scenario_of(guess, {4, 1, 1}))}, {}}, "test")
+      calibrate(guess, {{simulated_run(truth, scenario_of(guess, {4, 1, 1}))}, {}}, "test")
           .cluster.accelerator;
   FlopPerSecond best;
   for (const KernelCurve& curve : device.kernel_curves) {
@@ -287,7 +180,7 @@ TEST(Calibrate, ReportsOpsThatGotWorse) {
 
 // A step of one rank, each kind of op so much longer or shorter as chance has it.
 MeasuredRun contradictory_run(const ClusterSpec& cluster, std::mt19937_64& random) {
-  MeasuredRun run = run_on(cluster, scenario_of(cluster, {1, 1, 1}));
+  MeasuredRun run = simulated_run(cluster, scenario_of(cluster, {1, 1, 1}));
   run.steps.resize(1);
   std::vector<Span>& spans = run.steps.front().ranks.front().spans;
   std::stable_sort(spans.begin(), spans.end(),
@@ -335,8 +228,8 @@ double error_of(const Scenario& scenario, const ClusterSpec& profile, const Clus
 TEST(Calibrate, FindsTheMachineBackThatMadeTheSteps) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.55, 0.4);
   CalibrationData data;
-  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1})),
-               run_on(truth, scenario_of(guess, {1, 2, 2}))};
+  data.runs = {simulated_run(truth, scenario_of(guess, {4, 1, 1})),
+               simulated_run(truth, scenario_of(guess, {1, 2, 2}))};
   const Calibration calibration = calibrate(guess, data, "test");
   for (const StepComparison& step : calibration.steps) {
     EXPECT_GT(std::abs(step.error_before()), 0.2);
@@ -349,10 +242,41 @@ TEST(Calibrate, FindsTheMachineBackThatMadeTheSteps) {
   EXPECT_LT(std::abs(error_of(larger, calibration.cluster, truth)), 0.03);
 }
 
+// Two stages lie on each of two pools, of which the second one is half as fast as its profile says.
+TEST(Calibrate, RefitsThePoolOfItsNameToARunOnSeveral) {
+  ClusterSpec guess = four_hosts(1.0, 1.0);
+  guess.pools = {{.name = "slow",
+                  .accelerator = guess.accelerator,
+                  .node = guess.node,
+                  .fabric = guess.fabric,
+                  .nodes = 4,
+                  .price = {}}};
+  ClusterSpec truth = guess;
+  truth.pools[0].accelerator = four_hosts(0.5, 1.0).accelerator;
+  Scenario scenario = scenario_of(guess, {1, 1, 4});
+  scenario.plan.stage_pools = {"four", "four", "slow", "slow"};
+  CalibrationData data;
+  data.runs = {simulated_run(truth, scenario)};
+  const auto refitted = [&](const char* pool) {
+    const ClusterSpec profile = *pool_cluster(guess, pool);
+    Calibration calibration = calibrate(profile, data, "test");
+    const auto rate = [](const ClusterSpec& of) {
+      return of.accelerator.kernel_curves.front().flop_rate;
+    };
+    return std::pair(calibration.steps.front(), rate(calibration.cluster) / rate(profile));
+  };
+  const auto [slow_step, slow] = refitted("slow");
+  EXPECT_LT(slow_step.error_before(), -0.1);
+  EXPECT_LT(std::abs(slow_step.error_after()), 0.02);
+  EXPECT_NEAR(slow, 0.5, 0.02);
+  EXPECT_NEAR(refitted("four").second, 1.0, 0.02);
+}
+
 TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.5, 1.0);
-  const Calibration calibration = calibrate(
-      guess, {{run_on(truth, scenario_of(guess, {4, 1, 1}))}, {}}, "shardwright calibrate run");
+  const Calibration calibration =
+      calibrate(guess, {{simulated_run(truth, scenario_of(guess, {4, 1, 1}))}, {}},
+                "shardwright calibrate run");
   const Sources& sources = calibration.cluster.accelerator.sources;
   const Provenance& rate = sources.at("/kernel_curves/0/flop_per_s");
   EXPECT_EQ(rate.source, "shardwright calibrate run");
@@ -374,7 +298,7 @@ TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
   first.node.host.accelerator_link = gigabytes_per_second(2.0);
   const ClusterSpec guess = read_cluster(to_json(first), "machine.json", PartLibrary());
   CalibrationData data;
-  data.runs = {run_on(four_hosts(0.5, 0.5), scenario_of(guess, {2, 2, 1}))};
+  data.runs = {simulated_run(four_hosts(0.5, 0.5), scenario_of(guess, {2, 2, 1}))};
   data.exchanges = {{OpKind::AllReduce, 4, 1, Bytes(1e6), Seconds(1e-2)}};
   const ClusterSpec made = calibrate(guess, data, "test").cluster;
   ASSERT_FALSE(made.accelerator.kernel_curves.empty());
@@ -392,8 +316,8 @@ TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
 
 TEST(Calibrate, LeavesAloneWhatTheRunsDoNotDetermine) {
   const ClusterSpec guess = four_hosts(1.0, 1.0);
-  const Calibration calibration =
-      calibrate(guess, {{run_on(four_hosts(0.5, 0.5), scenario_of(guess, {1, 1, 4}))}, {}}, "test");
+  const Calibration calibration = calibrate(
+      guess, {{simulated_run(four_hosts(0.5, 0.5), scenario_of(guess, {1, 1, 4}))}, {}}, "test");
   // A pipeline's messages say nothing about the sizes of edges, of which one shape each ran.
   const auto edge = std::find_if(
       calibration.figures.begin(), calibration.figures.end(),
@@ -468,14 +392,14 @@ TEST(Calibrate, KeepsTheSizesOfFiguresThatStay) {
 TEST(Calibrate, RefusesATimelineOfAnotherPlan) {
   const ClusterSpec guess = four_hosts(1.0, 1.0);
   CalibrationData data;
-  data.runs = {run_on(guess, scenario_of(guess, {4, 1, 1}))};
+  data.runs = {simulated_run(guess, scenario_of(guess, {4, 1, 1}))};
   data.runs.front().scenario = scenario_of(guess, {1, 1, 4});
   EXPECT_THROW(calibrate(guess, data, "test"), InputError);
 }
 
 TEST(SideBySide, PutsEachRanksPredictionBesideIt) {
   const ClusterSpec guess = four_hosts(1.0, 1.0);
-  const MeasuredRun run = run_on(guess, scenario_of(guess, {2, 1, 2}));
+  const MeasuredRun run = simulated_run(guess, scenario_of(guess, {2, 1, 2}));
   const Timeline both = side_by_side(run, guess);
   ASSERT_EQ(both.ranks.size(), 8U);
   EXPECT_THAT(both.ranks[0].label, ::testing::HasSubstr("measured"));

@@ -90,6 +90,29 @@ TEST(PoolsCommand, SimulateAndForecastTakeReplicasOnPools) {
   expect_refused("export --format megatron " + plan, {"replica_pools", "on one pool"});
 }
 
+// Of two replicas of two stages of a node each, the last stage of the last one is on the old pool.
+TEST(PoolsCommand, SimulateAndForecastTakeStagesAndReplicasOnPools) {
+  const ScratchFolder folder;
+  json both = replicas_plan();
+  both["cluster"]["nodes"] = 3;
+  both["plan"]["pp"] = 2;
+  json& parts = both["plan"]["replica_pools"];
+  parts[1].erase("pool");
+  parts[1]["stage_pools"] = {"new", "old"};
+  const std::string plan = folder.write("plan.json", both.dump());
+  const CommandResult text =
+      run_command("simulate --plan " + plan, {.environment = {{"COLUMNS", "200"}}});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("24 × h100-sxm + 8 × a100-80gb"));
+  EXPECT_THAT(text.output, HasSubstr("1 replica on new, 1 replica on new then old"));
+  const json step = json_of("simulate --plan " + plan);
+  ASSERT_EQ(step["stages"].size(), 4U);
+  EXPECT_EQ(step["stages"][2]["pool"], "new");
+  EXPECT_EQ(step["stages"][3]["pool"], "old");
+  EXPECT_GT(json_of("forecast --tokens 1B --runs 10 --plan " + plan)["days"].size(), 0U);
+  expect_refused("export --format megatron " + plan, {"replica_pools", "new+old", "on one pool"});
+}
+
 TEST(PoolsCommand, TheAnalyticLevelIsNearTheEventLevel) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());

@@ -380,14 +380,30 @@ bool put_replicas_on_pools(std::mt19937& random, PlanRequest& request, Plan& pla
   return !breaks();
 }
 
-// Mixed clusters, whose stages or replicas differ in all that a step takes.
-void expect_agreement_on_pools(bool of_replicas) {
+// The same for the last replicas from one of their stages on.
+bool split_replicas_on_pools(std::mt19937& random, PlanRequest& request, Plan& plan) {
+  if (plan.pp == 1 || !put_replicas_on_pools(random, request, plan)) return false;
+  std::erase(plan.rank_order, Axis::Pipeline);
+  plan.rank_order.push_back(Axis::Pipeline);
+  const auto border = std::uniform_int_distribution<std::int64_t>(0, plan.pp - 1)(random);
+  for (std::size_t part = 0; part < 2; ++part) {
+    plan.replica_pools[part].pool.clear();
+    for (std::int64_t stage = 0; stage < plan.pp; ++stage)
+      plan.replica_pools[part].stage_pools.push_back(
+          stage < border || (stage == border && part == 0) ? request.cluster.name : "further pool");
+  }
+  return !first_broken_rule(request.model, request.cluster, plan);
+}
+
+// Mixed clusters, whose stages or replicas differ in all that a step takes. At least one plan of
+// `few` can be put on pools.
+template <class Put>
+void expect_agreement_on_pools(std::uint32_t seed, const Put& put, int few = 4) {
   constexpr int kRuns = 1200 / kSampleShare;
-  std::mt19937 random(of_replicas ? 20261209 : 20261130);
+  std::mt19937 random(seed);
   Share all, alone;
   for (int i = 0; i < kRuns; ++i) {
     auto [request, plan] = random_run(random);
-    const auto put = of_replicas ? put_replicas_on_pools : put_on_pools;
     if (!put(random, request, plan)) continue;
     const Scenario scenario{request.model, request.cluster, request.stack, plan};
     const sim::StepEstimate closed = sim::estimate_step(scenario);
@@ -400,16 +416,20 @@ void expect_agreement_on_pools(bool of_replicas) {
   }
   record("pools", all);
   record("one further pool", alone);
-  EXPECT_GT(all.drawn, kRuns / 4);
+  EXPECT_GT(all.drawn, kRuns / few);
   EXPECT_GE(all.percent(), 85.0);
 }
 
 TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
-  expect_agreement_on_pools(false);
+  expect_agreement_on_pools(20261130, put_on_pools);
 }
 
 TEST(FidelityLevels, AgreeOnReplicasOnUnlikePools) {
-  expect_agreement_on_pools(true);
+  expect_agreement_on_pools(20261209, put_replicas_on_pools);
+}
+
+TEST(FidelityLevels, AgreeOnStagesAndReplicasOnUnlikePools) {
+  expect_agreement_on_pools(20261210, split_replicas_on_pools, 6);
 }
 
 // No search tries offload of activations, but plan files may ask for it.

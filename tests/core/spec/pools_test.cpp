@@ -10,6 +10,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/plan_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "tests/thrown.hpp"
 
@@ -197,6 +198,71 @@ TEST(Pools, PlansPlaceReplicasOnPoolsThatHoldThem) {
             PlanRule::GlobalBatch);
 }
 
+// Two replicas of two stages of eight ranks. The first pool holds the first stage of the first one.
+Plan sound_split() {
+  Plan plan;
+  plan.dp = 2;
+  plan.tp = 8;
+  plan.pp = 2;
+  plan.global_batch = 8;
+  plan.replica_pools = {{"", 1, 4, {"mixed", "old"}}, {"old", 1, 4}};
+  return plan;
+}
+
+TEST(Pools, PlansPlaceTheStagesOfPartsOfTheReplicasOnPoolsThatHoldThem) {
+  const std::vector<BrokenPlacement> broken = {
+      {"/replica_pools/1", "no pool", [](Plan& p) { p.replica_pools[1].pool.clear(); }},
+      {"/replica_pools/0", "a pool and", [](Plan& p) { p.replica_pools[0].pool = "old"; }},
+      {"/replica_pools/0/stage_pools", "1 name",
+       [](Plan& p) { p.replica_pools[0].stage_pools.pop_back(); }},
+      {"/replica_pools/1/stage_pools", "old, old again",
+       [](Plan& p) {
+         p.replica_pools = {{"old", 1, 4}, {"", 1, 4, {"old", "old"}}};
+       }},
+      {"/replica_pools/0/stage_pools/1", "\"new\"",
+       [](Plan& p) { p.replica_pools[0].stage_pools[1] = "new"; }},
+      {"/replica_pools/0/stage_pools/1", "again after",
+       [](Plan& p) {
+         p.replica_pools = {{"", 1, 4, {"old", "old"}}, {"", 1, 4, {"mixed", "old"}}};
+       }},
+      {"/replica_pools/1/pool", "4 ranks before", [](Plan& p) { p.tp = 4; }},
+      {"/schedule", "dualpipe", [](Plan& p) { p.schedule = ScheduleKind::DualPipe; }},
+      {"/rank_order", "stages whose",
+       [](Plan& p) {
+         p.rank_order = {Axis::Pipeline, Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data};
+       }},
+      {"/rank_order", "replicas whose",
+       [](Plan& p) { std::swap(p.rank_order[0], p.rank_order[3]); }},
+  };
+  expect_refused(sound_split(), PlanRule::ReplicaPools, broken);
+}
+
+// Where replicas are outermost, those whose stages lie on several pools come one after the other.
+TEST(Pools, PartsOnSeveralPoolsHaveOneReplicaWhereReplicasAreOutermost) {
+  const ClusterSpec cluster = read_mixed(mixed_document());
+  Plan plan = sound_split();
+  std::swap(plan.rank_order[3], plan.rank_order[4]);
+  EXPECT_FALSE(first_broken_rule(placed_model(), cluster, plan));
+  plan.replica_pools = {{"", 2, 4, {"mixed", "old"}}};
+  EXPECT_EQ(first_broken_rule(placed_model(), cluster, plan), PlanRule::ReplicaPools);
+  std::swap(plan.rank_order[3], plan.rank_order[4]);
+  EXPECT_FALSE(first_broken_rule(placed_model(), cluster, plan));
+}
+
+TEST(Pools, StagesOfPartsLieOnTheirOwnPools) {
+  const Plan plan = sound_split();
+  EXPECT_EQ(pools_of(plan), (std::vector<std::string>{"mixed", "old"}));
+  EXPECT_TRUE(splits_replicas(plan));
+  EXPECT_FALSE(splits_replicas(sound_replicas()));
+  EXPECT_EQ(ranks_on_pool(plan, "mixed"), 8);
+  EXPECT_EQ(ranks_on_pool(plan, "old"), 24);
+  EXPECT_EQ(pools_of_replica(plan, 1), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(pools_of_replica(plan, 2), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(pools_of_replicas(plan, 2), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(pools_of_replicas(plan, 1), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(pools_text(plan), "mixed+old 1×4 old 1×4");
+}
+
 // Interleaved schedules run a multiple of the stages: of the replicas on each pool.
 TEST(Pools, SchedulesRunTheShapeOfEachPartOfTheReplicas) {
   Plan plan = sound_replicas();
@@ -213,14 +279,18 @@ TEST(Pools, SchedulesRunTheShapeOfEachPartOfTheReplicas) {
 }
 
 TEST(Pools, PlansOfReplicasAreReadAsTheyAreWritten) {
-  const Plan plan = sound_replicas();
-  const nlohmann::json document = to_json(plan);
-  EXPECT_EQ(document["replica_pools"][1],
+  EXPECT_EQ(nlohmann::json(to_json(sound_replicas())["replica_pools"][1]),
             nlohmann::json({{"pool", "old"}, {"replicas", 2}, {"microbatches", 3}}));
-  ProblemList problems("plan");
-  ObjectReader reader(document, "", problems);
-  EXPECT_EQ(read_plan(reader, Plan()), plan);
-  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(
+      nlohmann::json(to_json(sound_split())["replica_pools"][0]),
+      nlohmann::json({{"stage_pools", {"mixed", "old"}}, {"replicas", 1}, {"microbatches", 4}}));
+  for (const Plan& plan : {sound_replicas(), sound_split()}) {
+    const nlohmann::json document = to_json(plan);
+    ProblemList problems("plan");
+    ObjectReader reader(document, "", problems);
+    EXPECT_EQ(read_plan(reader, Plan()), plan);
+    EXPECT_TRUE(problems.empty());
+  }
   EXPECT_FALSE(to_json(Plan()).contains("replica_pools"));
 }
 

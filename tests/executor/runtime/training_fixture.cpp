@@ -310,6 +310,11 @@ const std::vector<PlanCase>& plan_cases() {
          p.rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data};
          p.replica_pools = {{"slow", 1, 3}, {"fast", 1, 5}};
        }},
+      {"dp2_pp2_stages_and_replicas_on_two_pools", small_llama,
+       [](Plan& p) {
+         p.dp = p.pp = 2, p.zero_stage = 1, p.stage_layers = {1, 3};
+         p.replica_pools = {{"fast", 1, 5}, {"", 1, 3, {"fast", "slow"}}};
+       }},
       {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
       {"dp4_zero2_hybrid_shards", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 2, p.shard_group = 2; }},

@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lowering/lowering.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/program/validate.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/fidelity.hpp"
+#include "sim/step/prices.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/faster_accelerator.hpp"
 #include "tests/sim/step/random_scenario.hpp"
@@ -251,10 +253,9 @@ Scenario any_replicas_on_equal_pools() {
   return scenario;
 }
 
-// A random plan whose replicas lie on pools that differ in all that a step takes, and in their
-// shares of the batch where the plan allows it.
-Scenario any_replicas_on_unlike_pools() {
-  Scenario scenario = any_replicas_on_equal_pools();
+// Lets the pools of replicas differ in all that a step takes, and the replicas in their shares of
+// the batch where the plan allows it.
+void make_unlike(Scenario& scenario) {
   PoolSpec& second = scenario.cluster.pools[0];
   if (any_flag()) double_speed(second.accelerator);
   second.node.nic.per_node = one_of({1, 4, 8});
@@ -262,29 +263,35 @@ Scenario any_replicas_on_unlike_pools() {
   scenario.cluster.between_pools.latency = one_of({Seconds(), milliseconds(1), milliseconds(20)});
   scenario.cluster.between_pools.bandwidth = BytesPerSecond(one_of({0.0, 1e9, 2e10}));
   Plan unequal = scenario.plan;
-  unequal.replica_pools[1].microbatches *= one_of<std::int64_t>({1, 2, 3});
+  unequal.replica_pools.back().microbatches *= one_of<std::int64_t>({1, 2, 3});
   unequal.global_batch = batch_of_pools(unequal);
   if (!first_broken_rule(scenario.model, scenario.cluster, unequal)) scenario.plan = unequal;
+}
+
+Scenario any_replicas_on_unlike_pools() {
+  Scenario scenario = any_replicas_on_equal_pools();
+  make_unlike(scenario);
   return scenario;
 }
 
-RC_GTEST_PROP(PoolsOfReplicas, HaveSoundPrograms, ()) {
-  const Scenario scenario = any_replicas_on_unlike_pools();
+void expect_sound_program(const Scenario& scenario) {
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   RC_ASSERT(static_cast<std::int64_t>(program.stages.size()) == count_stages(scenario.plan));
   for (const Finding& finding : validate(program)) RC_FAIL(finding.text);
 }
 
+RC_GTEST_PROP(PoolsOfReplicas, HaveSoundPrograms, ()) {
+  expect_sound_program(any_replicas_on_unlike_pools());
+}
+
 // Replicas that wait for each other's collectives change nothing where all run the same.
-RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
-  Scenario scenario = any_replicas_on_equal_pools();
-  if (any_flag()) scenario.cluster.between_pools = {BytesPerSecond(1e15), Seconds(1e-9)};
+void expect_as_one(const Scenario& scenario) {
   const Fidelity fidelity = any_flag() ? Fidelity::Event : Fidelity::Full;
   const StepResult mixed = simulate_at(scenario, fidelity).result;
   const StepResult one = simulate_at(on_one_pool(scenario), fidelity).result;
   const double rounding = 1e-9 * one.step.value();
-  RC_ASSERT(std::abs((mixed.step - one.step).value()) < rounding);
-  RC_ASSERT(mixed.stages.size() == 2 * one.stages.size());
+  RC_ASSERT(mixed.step == one.step);
+  RC_ASSERT(mixed.stages.size() == replica_parts(scenario.plan) * one.stages.size());
   for (std::size_t stage = 0; stage < mixed.stages.size(); ++stage) {
     const StageResult &part = mixed.stages[stage], &whole = one.stages[stage % one.stages.size()];
     for (const StepPart of : enumerators<StepPart>())
@@ -295,6 +302,12 @@ RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
   const StepEstimate closed = estimate_step(scenario);
   RC_ASSERT(closed.analytic == estimate_step(on_one_pool(scenario)).analytic);
   RC_ASSERT(closed.memory == estimate_step(on_one_pool(scenario)).memory);
+}
+
+RC_GTEST_PROP(PoolsOfReplicas, ThatAreEqualAreAsOne, ()) {
+  Scenario scenario = any_replicas_on_equal_pools();
+  if (any_flag()) scenario.cluster.between_pools = {BytesPerSecond(1e15), Seconds(1e-9)};
+  expect_as_one(scenario);
 }
 
 // One program for each pool says nearly the same as all ranks by themselves: there a collective
@@ -348,6 +361,127 @@ TEST(PoolsOfReplicas, AFasterPoolTakesALargerShareOfTheBatch) {
   EXPECT_GT(even.stages[1].time.stall.value(), 0.4 * even.step.value());
   EXPECT_LT(shared.stages[1].time.stall.value(), 0.15 * shared.step.value());
   EXPECT_NEAR(even.stages[1].time.total() / even.step, 1.0, 1e-9);
+}
+
+// Puts the ranks from stage `border` of the last replicas on onto the second pool. Where replicas
+// are outermost, those before and behind the one that this splits lie on one pool each.
+void split_replicas(std::int64_t border, bool stages_outermost, Scenario& scenario) {
+  Plan& plan = scenario.plan;
+  const std::string& own = scenario.cluster.name;
+  const std::int64_t each = plan.microbatches(), first = plan.dp / 2;
+  const auto from = [&](std::int64_t stage) {
+    std::vector<std::string> pools;
+    for (std::int64_t s = 0; s < plan.pp; ++s) pools.push_back(s < stage ? own : "second");
+    return pools;
+  };
+  plan.rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline};
+  plan.replica_pools = {{"", first, each, from(border + 1)},
+                        {"", plan.dp - first, each, from(border)}};
+  if (stages_outermost) return;
+  std::swap(plan.rank_order[3], plan.rank_order[4]);
+  plan.replica_pools = {{own, first, each}, {"", 1, each, from(border)}};
+  if (first + 1 < plan.dp) plan.replica_pools.push_back({"second", plan.dp - first - 1, each});
+}
+
+// A random plan that places both stages and replicas on two equal pools of small nodes.
+Scenario any_split_on_equal_pools() {
+  Scenario scenario;
+  do {
+    scenario = any_small_scenario();
+    if (scenario.plan.pp == 1 || scenario.plan.dp == 1) continue;
+    NodeSpec& node = scenario.cluster.node;
+    node.accelerators = node.scale_up.domain = scenario.plan.tp * scenario.plan.cp;
+    scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+    const auto border = *rc::gen::inRange<std::int64_t>(0, scenario.plan.pp);
+    split_replicas(border, any_flag(), scenario);
+  } while (!splits_replicas(scenario.plan) ||
+           first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  return scenario;
+}
+
+RC_GTEST_PROP(PoolsOfStagesAndReplicas, HaveSoundPrograms, ()) {
+  expect_sound_program(any_split_on_equal_pools());
+}
+
+RC_GTEST_PROP(PoolsOfStagesAndReplicas, ThatAreEqualAreAsOne, ()) {
+  Scenario scenario = any_split_on_equal_pools();
+  if (any_flag()) scenario.cluster.between_pools = {BytesPerSecond(1e15), Seconds(1e-9)};
+  expect_as_one(scenario);
+}
+
+void expect_same_step(const Scenario& a, const Scenario& b) {
+  const Fidelity fidelity = any_flag() ? Fidelity::Event : Fidelity::Full;
+  RC_ASSERT(shown(simulate_at(a, fidelity).result) == shown(simulate_at(b, fidelity).result));
+  const StepEstimate closed = estimate_step(a), other = estimate_step(b);
+  RC_ASSERT(closed.bound == other.bound);
+  RC_ASSERT(closed.analytic == other.analytic);
+  RC_ASSERT(closed.memory == other.memory);
+}
+
+// One part whose stages lie on pools is a plan that places stages.
+RC_GTEST_PROP(PoolsOfStagesAndReplicas, OfOnePartAreStagesOnPools, ()) {
+  const Scenario stages = any_on_unlike_pools();
+  Scenario part = stages;
+  part.plan.stage_pools.clear();
+  part.plan.replica_pools = {{"", part.plan.dp, part.plan.microbatches(), stages.plan.stage_pools}};
+  RC_PRE(!first_broken_rule(part.model, part.cluster, part.plan));
+  expect_same_step(part, stages);
+}
+
+RC_GTEST_PROP(PoolsOfStagesAndReplicas, OfOnePoolEachAreReplicasOnPools, ()) {
+  const Scenario replicas = any_replicas_on_unlike_pools();
+  Scenario parts = replicas;
+  for (PoolReplicas& part : parts.plan.replica_pools)
+    part.stage_pools.assign(static_cast<std::size_t>(parts.plan.pp), std::exchange(part.pool, ""));
+  RC_ASSERT(!first_broken_rule(parts.model, parts.cluster, parts.plan));
+  expect_same_step(parts, replicas);
+}
+
+RC_GTEST_PROP(PoolsOfStagesAndReplicas, AgreeAtAllLevels, ()) {
+  Scenario scenario = any_split_on_equal_pools();
+  make_unlike(scenario);
+  const StepResult event = simulate_at(scenario, Fidelity::Event).result;
+  const Seconds full = simulate_at(scenario, Fidelity::Full).result.step;
+  RC_ASSERT(std::abs(full / event.step - 1.0) < 0.02);
+  const StepEstimate closed = estimate_step(scenario);
+  RC_ASSERT(closed.bound <= event.step * 1.003);
+  RC_ASSERT(closed.bound <= closed.analytic);
+  RC_ASSERT(std::abs(closed.memory / event.memory().peak - 1.0) < 1e-9);
+}
+
+// Seconds of the collectives between replicas on a stage's rank.
+Seconds reducing(const Scenario& scenario, std::size_t stage) {
+  const auto joins = [&](const Op& op) {
+    const auto* message = std::get_if<CommunicationWork>(&op.work);
+    return message != nullptr && joins_pools_of_replicas(message->group, scenario.plan);
+  };
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const Prices prices = price(program, scenario.cluster, scenario.stack);
+  Seconds sum;
+  for (const Call& call : program.stages[stage].calls) {
+    const std::vector<Op>& ops = program.blocks[call.block].ops;
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (joins(ops[i])) sum += prices.blocks[call.block][i];
+  }
+  return sum;
+}
+
+// Of two replicas of two stages, the last stage of the last one is on a pool of its own: a slow
+// network between pools slows the collectives of the last stages down, on both pools alike.
+TEST(PoolsOfStagesAndReplicas, OnlyStagesOnSeveralPoolsReduceBetweenThem) {
+  Scenario scenario = small_scenario(2, 8, 2);
+  scenario.model.attention.kv_heads = 8;
+  scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+  const std::string& own = scenario.cluster.name;
+  const std::int64_t each = scenario.plan.microbatches();
+  scenario.plan.replica_pools = {{own, 1, each}, {"", 1, each, {own, "second"}}};
+  ASSERT_FALSE(first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  Scenario slow = scenario;
+  slow.cluster.between_pools.bandwidth = BytesPerSecond(1e9);
+  EXPECT_EQ(reducing(slow, 0), reducing(scenario, 0));
+  EXPECT_EQ(reducing(slow, 2), reducing(scenario, 2));
+  EXPECT_GT(reducing(slow, 1), 10.0 * reducing(scenario, 1));
+  EXPECT_EQ(reducing(slow, 1), reducing(slow, 3));
 }
 
 TEST(Pools, SharedLinksOfUnlikeNodesAreRefused) {
