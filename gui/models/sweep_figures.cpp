@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -73,8 +74,8 @@ const FigureTraits& traits_of(SweepFigure figure) {
 
 }  // namespace
 
-QString title_of(SweepAxis axis) {
-  return to_qstring(kAxisTexts[axis].title);
+QString title_of(SweepAxis axis, const char* accelerator) {
+  return with_accelerator(to_qstring(kAxisTexts[axis].title), accelerator);
 }
 
 double axis_value(SweepAxis axis, double value) {
@@ -107,14 +108,14 @@ std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::i
   return {values.begin(), values.end()};
 }
 
-QString tip_of(SweepAxis axis, SweepPlan plan) {
-  const QString change = to_qstring(kAxisTexts[axis].change);
+QString tip_of(SweepAxis axis, SweepPlan plan, const char* accelerator) {
+  const QString change = with_accelerator(to_qstring(kAxisTexts[axis].change), accelerator);
   return plan == SweepPlan::Chosen ? u"Each point is the chosen plan with another %1."_s.arg(change)
                                    : u"Each point is the best plan for its %1."_s.arg(change);
 }
 
-QString title_of(SweepFigure figure) {
-  return to_qstring(traits_of(figure).title);
+QString title_of(SweepFigure figure, const char* accelerator) {
+  return with_accelerator(to_qstring(traits_of(figure).title), accelerator);
 }
 
 bool has_interval(SweepFigure figure) {

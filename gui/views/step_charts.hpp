@@ -69,6 +69,7 @@ class MemoryChart : public Chart {
 
   std::optional<sim::StepResult> result_;
   std::vector<Bytes> capacities_;
+  QString accelerator_;
 };
 
 // Gain of throughput through 10 % more of each resource.

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/sweep_figures.hpp"
 #include "gui/views/point_chart.hpp"
 
@@ -40,6 +41,7 @@ class SweepChart : public PointChart {
   QString tip_of(const planner::SweepPoint& point) const;
   TipLine tip_line(SweepFigure figure, const planner::SweepPoint& point) const;
 
+  const char* accelerator() const { return accelerator_word(shown_.scenario.cluster); }
   SweepValue value_at(const planner::SweepPoint& point, SweepFigure figure) const {
     return value_of(figure, point, shown_.scenario);
   }

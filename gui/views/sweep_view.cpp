@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gui/models/freed_memory.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
@@ -152,12 +153,14 @@ QWidget* SweepView::create_controls() {
   plan_->addItem(tr("the chosen plan"));
   plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
   figure_ = named<QComboBox>(u"sweep_figure"_s);
-  for (const SweepFigure figure : enumerators<SweepFigure>()) figure_->addItem(title_of(figure));
+  for (const SweepFigure figure : enumerators<SweepFigure>())
+    figure_->addItem(title_of(figure), title_of(figure));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
   second_ = named<QComboBox>(u"sweep_second"_s);
-  second_->addItem(tr("nothing else"));
-  for (const SweepFigure figure : enumerators<SweepFigure>()) second_->addItem(title_of(figure));
+  second_->addItem(tr("nothing else"), tr("nothing else"));
+  for (const SweepFigure figure : enumerators<SweepFigure>())
+    second_->addItem(title_of(figure), title_of(figure));
   leave_wheel_to_scrolling(*second_);
   progress_ = new ShareBar;
   stop_ = tool_button(u"stop_sweep"_s, tr("Stop"),
@@ -290,6 +293,20 @@ void SweepView::update_plan_choice() {
   }
 }
 
+void SweepView::name_accelerators() {
+  for (const SweepAxis each : enumerators<SweepAxis>())
+    axis_->setItemText(static_cast<int>(each), title_of(each, accelerator()));
+  for (const SweepFigure each : enumerators<SweepFigure>()) {
+    const int index = static_cast<int>(each);
+    figure_->setItemText(index, title_of(each, accelerator()));
+    second_->setItemText(index + 1, title_of(each, accelerator()));
+  }
+}
+
+const char* SweepView::accelerator() const {
+  return accelerator_word(selection_->set());
+}
+
 void SweepView::sweep_anew() {
   update_plan_choice();
   outdated_ = true;
@@ -310,6 +327,7 @@ void SweepView::begin() {
   if (!scenario) return show_nothing();
   outdated_ = false;
   swept_ = asked();
+  name_accelerators();
   show_range();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
@@ -317,7 +335,7 @@ void SweepView::begin() {
   empty_->show_hint(tr("Sweeping …"));
   progress_->begin();
   stop_->show();
-  reason_->setText(gui::tip_of(axis, plan));
+  reason_->setText(gui::tip_of(axis, plan, accelerator()));
   planner::SweepWatch watch;
   watch.progress = progress_->reporter();
   planner::SweepRequest request{axis, plan, values(), selection_->set()->request, *scenario};
@@ -396,11 +414,12 @@ void SweepView::show_knee() {
   const QString knee = sweep_.is_final()
                            ? to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster))
                            : preliminary_text();
-  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan, accelerator());
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),
-                     counted_text(static_cast<std::int64_t>(sweep_.points.back().value), "GPU"));
+                     counted_text(static_cast<std::int64_t>(sweep_.points.back().value),
+                                  accelerator()));
   }
   if (!has_interval(figure()))
     text += tr(" This figure has no prediction interval: only step times have one.");
@@ -419,10 +438,10 @@ TextTable SweepView::table() const {
   TextTable table;
   if (sweep_.points.empty()) return table;
   table.header = {
-      title_of(sweep_.axis),   title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
-      tr("Batch (sequences)"), tr("Preliminary")};
+      axis_->currentText(), figure_->currentText(),  tr("Low"),        tr("High"), tr("Fits"),
+      tr("Plan"),           tr("Batch (sequences)"), tr("Preliminary")};
   const auto second = second_figure();
-  if (second) table.header.append(title_of(*second));
+  if (second) table.header.append(second_->currentText());
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(axis_value(sweep_.axis, point.value), 'g', 9)};
     if (point.candidate) {
@@ -448,11 +467,11 @@ TextTable SweepView::table() const {
   return table;
 }
 
-// A figure is kept by its title, which stays when figures are added.
+// A figure is kept by its title, which stays when figures are added, and on other accelerators.
 void SweepView::save(QSettings& settings) const {
   settings.setValue(u"sweeps/axis"_s, to_qstring(name_of(axis())));
   for (const QComboBox* box : {figure_, second_})
-    settings.setValue(u"sweeps/"_s + box->objectName(), box->currentText());
+    settings.setValue(u"sweeps/"_s + box->objectName(), box->currentData());
   const auto plan = plan_wanted_.value_or(static_cast<SweepPlan>(plan_->currentIndex()));
   settings.setValue(u"sweeps/of_best_plans"_s, plan == SweepPlan::Best);
   for (const SweepAxis axis : enumerators<SweepAxis>()) {
@@ -469,7 +488,7 @@ void SweepView::restore(const QSettings& settings) {
   for (const SweepAxis each : enumerators<SweepAxis>())
     ranges_[each] = read_range(each, settings.value(range_key(each)).toStringList());
   for (QComboBox* box : {figure_, second_}) {
-    const int index = box->findText(settings.value(u"sweeps/"_s + box->objectName()).toString());
+    const int index = box->findData(settings.value(u"sweeps/"_s + box->objectName()).toString());
     if (index >= 0) box->setCurrentIndex(index);
   }
   const QString axis = settings.value(u"sweeps/axis"_s).toString();
@@ -482,7 +501,7 @@ void SweepView::restore(const QSettings& settings) {
 
 std::vector<ReportPart> SweepView::report() const {
   if (sweep_.points.empty()) return {};
-  return {{tr("%1 against %2").arg(title_of(figure()), title_of(sweep_.axis)),
+  return {{tr("%1 against %2").arg(figure_->currentText(), axis_->currentText()),
            reason_->text(),
            chart_,
            {}}};

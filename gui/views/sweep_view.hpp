@@ -67,6 +67,9 @@ class SweepView : public View {
 
   void sweep_anew();
   void update_plan_choice();
+  void name_accelerators();
+  // The word for what the chosen plan trains on.
+  const char* accelerator() const;
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
   SweepFigure figure() const;

@@ -116,6 +116,13 @@ TEST_F(Session, RangesAndFiguresOfSweepsComeBack) {
     QTest::keyClicks(from, u"512"_s);
     QTest::keyClick(from, Qt::Key_Return);
     window.findChild<QComboBox*>(u"sweep_second"_s)->setCurrentText(u"Memory (GB)"_s);
+    auto* figure = window.findChild<QComboBox*>(u"sweep_figure"_s);
+    figure->setCurrentText(u"Tokens/s"_s);
+    // The name of a figure on other accelerators is another one.
+    PlanSet on_tpus = *small_set();
+    on_tpus.request.cluster.accelerator.architecture = Architecture::Tpu;
+    window.selection().show(std::make_shared<const PlanSet>(std::move(on_tpus)));
+    figure->setCurrentText(u"Tokens/s per TPU"_s);
     window.close();
   }
   MainWindow window(&settings_);
@@ -126,6 +133,7 @@ TEST_F(Session, RangesAndFiguresOfSweepsComeBack) {
   EXPECT_TRUE(window.findChild<QToolButton*>(u"usual_range"_s)->isEnabled());
   EXPECT_EQ(window.findChild<QDoubleSpinBox*>(u"sweep_from"_s)->value(), 512.0);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_second"_s)->currentText(), u"Memory (GB)"_s);
+  EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_figure"_s)->currentText(), u"Tokens/s per GPU"_s);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_plan"_s)->currentIndex(), 0);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_axis"_s)->currentIndex(),
             static_cast<int>(planner::SweepAxis::SeqLen));

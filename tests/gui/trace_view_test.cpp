@@ -91,6 +91,19 @@ TEST_F(TraceViewTest, ItsTimesSayOverHowManyGpusTheyAreSummed) {
   EXPECT_EQ(category_table({run.report}).header.front(), u"Time, sum over 8 GPUs"_s);
 }
 
+// Kernels have shares of the time of all kernels, what lies between them shares of the whole time.
+TEST_F(TraceViewTest, ItsSharesSayWhatTheyAreOf) {
+  const TextTable table = category_table({read_trace(trace_file("nanogpt/rank0.json.gz")).report});
+  EXPECT_EQ(table.header.back(), u"share of kernels"_s);
+  const auto whole = std::ranges::find(table.rows, u"from the first kernel to the last"_s,
+                                       [](const QStringList& row) { return row.front(); });
+  ASSERT_NE(whole, table.rows.end());
+  EXPECT_EQ(whole->back(), u"share of this"_s);
+  ASSERT_LT(whole + 1, table.rows.end());
+  for (auto row = table.rows.begin(); row != table.rows.end(); ++row)
+    EXPECT_EQ(row->back().endsWith(u'%'), row != whole) << qPrintable(row->front());
+}
+
 // The table is as high as its rows also where the letters grow later.
 TEST_F(TraceViewTest, ItsTablesFitLettersThatGrow) {
   drop({trace_file("mi250-two-steps.json.gz")});
