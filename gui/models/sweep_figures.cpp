@@ -89,6 +89,15 @@ QString axis_text(SweepAxis axis, double value) {
   return fixed_text(x, decimals);
 }
 
+SweepRange widest_range(SweepAxis axis) {
+  if (planner::is_bandwidth(axis)) return {0.1, 1e6, static_cast<int>(kSweepPoints.most)};
+  const Range limits = axis == SweepAxis::Gpus          ? kGpusRange
+                       : axis == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
+                                                        : kSeqLenRange;
+  return {static_cast<double>(limits.least), static_cast<double>(limits.most),
+          static_cast<int>(kSweepPoints.most)};
+}
+
 std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::int64_t gpus_of_node,
                                  std::int64_t batch_unit) {
   const auto in_multiples = [](double value, std::int64_t unit) {

@@ -28,6 +28,9 @@ struct SweepRange {
 };
 inline constexpr Range kSweepPoints = {2, 24};
 
+// The ends that the user may set, and the most points.
+SweepRange widest_range(planner::SweepAxis axis);
+
 // Returns the values from one end to the other, each as much larger than the one before, in the
 // unit of the planner. They are ones that plans can have: GPUs in whole nodes or powers of two,
 // batches in multiples of `batch_unit` sequences, lengths in multiples of 128 tokens. Fewer where

@@ -17,7 +17,7 @@ namespace shardwright::gui {
 namespace {
 
 // The width of the panel in heights of its letters.
-constexpr int kWidth = 30;
+constexpr int kWidth = 32;
 
 // Makes the table as high as all of its rows: the panel scrolls as a whole.
 void fit_height(QTableWidget& widget) {
@@ -44,6 +44,8 @@ QTableWidget* whole_table(const QString& name) {
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setFrameShape(QFrame::NoFrame);
+  // A long name of a kernel would push the cause of its difference out of its row.
+  table->setWordWrap(false);
   table->setFocusPolicy(Qt::NoFocus);
   table->hide();
   // The rows follow the letters first.

@@ -259,10 +259,8 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
   // The view shows the end of a run that it has started already.
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   const auto wanted_steps = process_.take_up(folder.folder);
-  const bool ended_in_view = !wanted_steps && folder.folder == ended_.first;
-  last_message_ = ended_in_view
-                      ? ended_.second
-                      : (wanted_steps ? tr("%1 trains.") : tr("Run of %1")).arg(folder.folder);
+  last_message_ = (wanted_steps ? tr("%1 trains.") : tr("Run of %1")).arg(folder.folder);
+  if (!wanted_steps && folder.folder == ended_.first) last_message_ = ended_.second;
   trials_->forget();
   begin_following(folder.folder, static_cast<int>(wanted_steps.value_or(0)));
 }

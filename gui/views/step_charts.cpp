@@ -184,6 +184,13 @@ QSize MemoryChart::minimumSizeHint() const {
   return {kLeastAxes + legend->minimumOuterSizeHint().width(), Chart::minimumSizeHint().height()};
 }
 
+// Lines of text above it take their height from the chart, as far as its legend leaves some.
+QSize MemoryChart::sizeHint() const {
+  constexpr int kLeastHeight = 150;
+  return {Chart::sizeHint().width(),
+          std::max(kLeastHeight, legend->minimumOuterSizeHint().height())};
+}
+
 void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities,
                        const QString& accelerator) {
   accelerator_ = accelerator;

@@ -59,6 +59,7 @@ class MemoryChart : public Chart {
   void show(const sim::StepResult& result, std::vector<Bytes> capacities,
             const QString& accelerator);
   QSize minimumSizeHint() const override;
+  QSize sizeHint() const override;
 
  protected:
   QString tool_tip_at(const QPointF& position) const override;

@@ -38,6 +38,13 @@ SweepChart::SweepChart(QWidget* parent) : PointChart(parent) {
   legend->setVisible(true);
   put_legend_above();
   yAxis2->setTicker(QSharedPointer<ShortTicker>::create(yAxis2));
+  connect(this, &QCustomPlot::afterLayout, this, &SweepChart::fit_titles);
+}
+
+void SweepChart::fit_titles() {
+  const QFontMetrics metrics(yAxis->labelFont());
+  for (const auto& [axis, title] : {std::pair(yAxis, left_title_), {yAxis2, right_title_}})
+    axis->setLabel(metrics.elidedText(title, Qt::ElideRight, axisRect()->height()));
 }
 
 void SweepChart::show_nothing() {
@@ -102,6 +109,7 @@ void SweepChart::add_line() {
   // Room above for the knee's label.
   yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
   label_memory(*yAxis, title_of(shown_.figure, accelerator()), most);
+  left_title_ = yAxis->label();
 }
 
 void SweepChart::add_preliminary() {
@@ -186,6 +194,7 @@ void SweepChart::add_second() {
   line->setScatterStyle(scatter_style(Marker::Square, colour, 7.0));
   line->setData(xs, ys, true);
   label_memory(*yAxis2, title_of(*second, accelerator()), most);
+  right_title_ = yAxis2->label();
   yAxis2->setTicks(true);
   yAxis2->setTickLabels(true);
   yAxis2->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);

@@ -31,6 +31,8 @@ class SweepChart : public PointChart {
   void show_figures(SweptFigures shown);
 
  private:
+  // Shortens titles of axes that a low chart would cut. The boxes above it have them whole.
+  void fit_titles();
   void add_line();
   void add_preliminary();
   void add_missing();
@@ -50,6 +52,8 @@ class SweepChart : public PointChart {
   }
 
   SweptFigures shown_;
+  // The whole titles of the axes on the left and on the right.
+  QString left_title_, right_title_;
 };
 
 }  // namespace shardwright::gui

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "gui/models/freed_memory.hpp"
-#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
@@ -27,17 +26,8 @@ using planner::SweepAxis;
 using planner::SweepPlan;
 using planner::SweepPoint;
 
-constexpr int kLeastChartHeight = 180;
-
-// The ends and points that the user may set.
-SweepRange limits_of(SweepAxis axis) {
-  if (planner::is_bandwidth(axis)) return {0.1, 1e6, static_cast<int>(kSweepPoints.most)};
-  const Range limits = axis == SweepAxis::Gpus          ? kGpusRange
-                       : axis == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
-                                                        : kSeqLenRange;
-  return {static_cast<double>(limits.least), static_cast<double>(limits.most),
-          static_cast<int>(kSweepPoints.most)};
-}
+// The least height of the chart in heights of its letters.
+constexpr int kLeastChartLines = 12;
 
 QString range_key(SweepAxis axis) {
   return u"sweeps/range "_s + to_qstring(name_of(axis));
@@ -48,8 +38,8 @@ std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and
   if (ends_and_points.size() != 3) return std::nullopt;
   const SweepRange range = {ends_and_points[0].toDouble(), ends_and_points[1].toDouble(),
                             ends_and_points[2].toInt()};
-  const SweepRange limits = limits_of(axis);
-  const bool is_possible = range.from >= limits.from && range.to <= limits.to &&
+  const SweepRange widest = widest_range(axis);
+  const bool is_possible = range.from >= widest.from && range.to <= widest.to &&
                            range.from <= range.to && range.points >= kSweepPoints.least &&
                            range.points <= kSweepPoints.most;
   return is_possible ? std::optional(range) : std::nullopt;
@@ -75,7 +65,9 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   chart_ = named<SweepChart>(u"sweep_chart"_s);
   empty_ = new EmptyState(chart_);
   reason_ = wrapped_label(u"knee_reason"_s);
-  chart_->setMinimumHeight(kLeastChartHeight);
+  follow_letters(*chart_, [this] {
+    chart_->setMinimumHeight(kLeastChartLines * chart_->fontMetrics().height());
+  });
   // The chart gives way to the sentence below it before the view scrolls.
   chart_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -238,12 +230,12 @@ void SweepView::show_range() {
                                                                axis_value(axis(), usual.back()),
                                                                static_cast<int>(usual.size())});
   const bool is_bandwidth = planner::is_bandwidth(axis());
-  const SweepRange limits = limits_of(axis());
+  const SweepRange widest = widest_range(axis());
   for (const auto& [box, value] : {std::pair(from_, range.from), {to_, range.to}}) {
     if (box == typed_into_) continue;
     const QSignalBlocker quiet(box);
     box->setDecimals(is_bandwidth ? 1 : 0);
-    box->setRange(limits.from, limits.to);
+    box->setRange(widest.from, widest.to);
     box->setValue(value);
   }
   if (points_ == typed_into_) return;
@@ -301,10 +293,6 @@ void SweepView::name_accelerators() {
     figure_->setItemText(index, title_of(each, accelerator()));
     second_->setItemText(index + 1, title_of(each, accelerator()));
   }
-}
-
-const char* SweepView::accelerator() const {
-  return accelerator_word(selection_->set());
 }
 
 void SweepView::sweep_anew() {

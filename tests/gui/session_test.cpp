@@ -186,6 +186,23 @@ TEST_F(Session, IsReadFromItsFileWithoutAWord) {
   }
 }
 
+// Qt does not restore the geometry, and the window takes its first size.
+TEST_F(Session, OfAScreenOfAnotherWidthIsReadWithoutAWord) {
+  QByteArray geometry = QWidget().saveGeometry();
+  constexpr qsizetype kWidthOfScreen = 46;
+  ASSERT_GT(geometry.size(), kWidthOfScreen + 4);
+  geometry.replace(kWidthOfScreen, 4, QByteArray("\0\0\x7f\0", 4));
+  ASSERT_FALSE(QWidget().restoreGeometry(geometry));
+  const auto said_with = [&](const QByteArray& kept) {
+    settings_.setValue(u"window/geometry"_s, kept);
+    MainWindow window(&settings_);
+    window.show();
+    return window.findChild<MessageBar*>(u"message_bar"_s)->text();
+  };
+  EXPECT_EQ(said_with(geometry), QString());
+  EXPECT_THAT(said_with("no geometry"), Says("window/geometry"));
+}
+
 TEST_F(Session, ValuesThatTheFieldsCannotShowAreReported) {
   settings_.setValue(
       u"scenario"_s,
