@@ -83,6 +83,22 @@ TEST_F(TraceViewTest, AnyTraceLiesAboveTheAxis) {
   EXPECT_GT(colours.size(), 3U);
 }
 
+// Beside large letters the panel gives way, so that neither it nor the timeline is cut.
+TEST_F(TraceViewTest, ItsPanelFitsANarrowViewWithLargeLetters) {
+  drop({trace_file("mi250-two-steps.json.gz")});
+  QFont larger = panel().font();
+  larger.setPixelSize(20);
+  panel().setFont(larger);
+  for (const int width : {1280, 2560}) {
+    window_.resize(width, 720);
+    QCoreApplication::processEvents();
+    const QWidget& view = timeline();
+    const QRect shown = panel().rect().translated(panel().mapTo(&view, QPoint()));
+    EXPECT_TRUE(view.rect().contains(shown)) << width;
+    EXPECT_EQ(panel().width() == panel().maximumWidth(), width == 2560) << panel().width();
+  }
+}
+
 // The times of a trace of several GPUs are sums.
 TEST_F(TraceViewTest, ItsTimesSayOverHowManyGpusTheyAreSummed) {
   TracedRun run = read_trace(trace_file("nanogpt/rank0.json.gz"));
