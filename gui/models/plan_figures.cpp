@@ -7,6 +7,7 @@
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "gui/models/query.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -167,7 +168,7 @@ void add_names(FigureList& list) {
 
 void add_shares(FigureList& list) {
   list.measure("exposed", "Exposed", "%", 1, true,
-               "Exposed communication, during which a GPU computes nothing, as a share of the step",
+               "Exposed communication, during which GPUs compute nothing, as a share of the step",
                [](Candidate c) { return share(c, c.result.time().exposed_total()); });
   list.measure("bubble", "Bubble", "%", 1, true,
                "Share of the step in which a stage waits for others",
@@ -235,8 +236,8 @@ int decimals_of(const PlanFigure& figure, double number) {
 
 }  // namespace
 
-QString PlanFigure::heading() const {
-  return unit.isEmpty() ? title : u"%1 (%2)"_s.arg(title, unit);
+QString PlanFigure::heading(const char* accelerator) const {
+  return with_accelerator(unit.isEmpty() ? title : u"%1 (%2)"_s.arg(title, unit), accelerator);
 }
 
 bool PlanFigure::is_shown(const PlanSet& set) const {
@@ -256,7 +257,10 @@ bool PlanFigure::tells_apart(const PlanSet& set) const {
 
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
   if (name) return name(set, plan);
-  const double number = value(set, plan);
+  return number_text(value(set, plan));
+}
+
+QString PlanFigure::number_text(double number) const {
   return fixed_text(number, decimals_of(*this, number));
 }
 
@@ -276,10 +280,12 @@ const PlanFigure& plan_figure(int index) {
 
 QString plan_tip(const PlanSet& set, std::size_t plan) {
   std::vector<TipLine> lines;
+  const char* word = accelerator_word(set.request.cluster);
   for (const PlanFigure& figure : plan_figures()) {
     if (figure.kind == FigureKind::Measure || !figure.is_shown(set)) continue;
     const QString text = figure.text(set, plan);
-    if (text != dash()) lines.push_back({figure.title + u' ' + text, figure.tip});
+    if (text != dash())
+      lines.push_back({figure.title + u' ' + text, with_accelerator(figure.tip, word)});
   }
   return tool_tip(u"plan %1"_s.arg(count_text(plan + 1)), lines);
 }

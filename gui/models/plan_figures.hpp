@@ -19,6 +19,7 @@ enum class FigureKind : std::uint8_t {
   Name,
 };
 
+// Texts name accelerators GPUs; `with_accelerator` gives them the word of a cluster.
 struct PlanFigure {
   QString id;
   QString title;
@@ -36,9 +37,11 @@ struct PlanFigure {
   // The text; null for all but names.
   std::function<QString(const PlanSet&, std::size_t)> name;
 
-  // "Step (s)".
-  QString heading() const;
+  // "Step (s)", "Tokens/s (per TPU)".
+  QString heading(const char* accelerator = "GPU") const;
   QString text(const PlanSet& set, std::size_t plan) const;
+  // The number with the decimals of the figure, or with three digits where these leave nothing.
+  QString number_text(double number) const;
   // The number as its text has it: rounded.
   double shown_number(double number) const;
   // True if the column has something to say about the set. A choice of the user overrides it.

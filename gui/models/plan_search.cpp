@@ -113,10 +113,22 @@ void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std:
   post(id, [this] { end(); });
 }
 
-void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double from, double to) {
+// Each search looks at the plans of the one before it once more, so that the larger number of plans
+// is that of both.
+void PlanSearch::keep_reached(planner::SearchProgress& progress, Reached& reached) {
+  progress.checked = reached.checked = std::max(reached.checked, progress.checked);
+  progress.simulated = reached.simulated = std::max(reached.simulated, progress.simulated);
+  if (progress.best_step && (!reached.best_step || *progress.best_step < *reached.best_step))
+    reached.best_step = progress.best_step;
+  progress.best_step = reached.best_step;
+}
+
+void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double from, double to,
+                       const std::shared_ptr<Reached>& reached) {
   auto last = std::make_shared<std::chrono::steady_clock::time_point>();
   const bool batch_is_open = request.global_batch == 0;
-  request.progress = [this, id, last, batch_is_open, from, to](planner::SearchProgress progress) {
+  request.progress = [=, this](planner::SearchProgress progress) {
+    if (!batch_is_open) keep_reached(progress, *reached);
     const auto now = std::chrono::steady_clock::now();
     if (now - *last < kBetweenReports) return;
     *last = now;
@@ -137,9 +149,17 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   const auto show = [this, id](PlanSetPointer set) {
     post(id, [this, set = std::move(set)] { Q_EMIT found(set); });
   };
+  const auto reached = std::make_shared<Reached>();
+  const auto search_one = [&] {
+    const planner::SearchResult result = planner::search(request);
+    // Not all that is simulated is reported, as are the plans of the front.
+    reached->checked = std::max(reached->checked, result.counts.space);
+    reached->simulated = std::max(reached->simulated, result.counts.simulated);
+    return result;
+  };
   const auto search = [&](PlanStream stream, bool complete) {
     request.found = [&](const auto& best) { stream.take(best); };
-    PlanSet found = plan_set_of(request, planner::search(request));
+    PlanSet found = plan_set_of(request, search_one());
     if (!found.complete || !complete) keep_plans(found, stream.handed_over());
     found.complete = found.complete && complete;
     found.request.limits = all;
@@ -151,20 +171,20 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   request.advice = false;
   // An open batch would be looked for once more, and so would the places of several pools.
   if (request.global_batch > 0 && request.cluster.pools.empty()) {
-    watch(request, id, 0.0, kLookShare);
+    watch(request, id, 0.0, kLookShare, reached);
     request.limits = limits_of_first_look();
     request.top = kPlansOfLook;
     request.front = false;
     request.found = [&](const auto& best) { first.take(best); };
-    first.keep(planner::search(request).plans);
+    first.keep(search_one().plans);
     request.front = true;
   }
-  watch(request, id, kLookShare, kFirstShare);
+  watch(request, id, kLookShare, kFirstShare, reached);
   request.limits = planner::narrow_limits();
   request.top = kFirstPlans;
   rest.keep(search(std::move(first), false)->plans);
   if (stop.stop_requested()) return;
-  watch(request, id, kFirstShare, 1.0);
+  watch(request, id, kFirstShare, 1.0, reached);
   request.limits = all;
   request.top = kShownPlans;
   request.layouts = kShownLayouts;

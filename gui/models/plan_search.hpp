@@ -82,8 +82,15 @@ class PlanSearch : public QObject {
   void end();
   void work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop);
   void search_both(planner::PlanRequest request, std::uint64_t id, const std::stop_token& stop);
+  // What the searches of one request have reached together.
+  struct Reached {
+    std::int64_t checked = 0, simulated = 0;
+    std::optional<Seconds> best_step;
+  };
+  static void keep_reached(planner::SearchProgress& progress, Reached& reached);
   // Reports the progress of a search that is the part `from` to `to` of the whole work.
-  void watch(planner::PlanRequest& request, std::uint64_t id, double from, double to);
+  void watch(planner::PlanRequest& request, std::uint64_t id, double from, double to,
+             const std::shared_ptr<Reached>& reached);
   // Runs `deliver` in the GUI's thread if the search is still the newest.
   template <class Deliver>
   void post(std::uint64_t id, Deliver deliver);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -63,9 +64,11 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
   if (section < 0 || section >= columnCount()) return {};
   const PlanFigure& figure = plan_figure(section);
   // The unit gets a line of its own, because numbers need less room than it.
+  const char* word = accelerator_word(set_);
   if (role == Qt::DisplayRole)
-    return figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit;
-  if (role == Qt::ToolTipRole) return figure.tip;
+    return with_accelerator(
+        figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit, word);
+  if (role == Qt::ToolTipRole) return with_accelerator(figure.tip, word);
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/quantity_reading.hpp"
 #include "core/spec/pools.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "planner/run_search.hpp"
 #include "planner/run_wording.hpp"
@@ -43,10 +44,16 @@ RunFigure time_figure(const RunForecast& run) {
               .arg(count_text(run.forecast.statistics.runs))};
 }
 
+// Names accelerators as the cluster of the run has them.
+QString in_words(const RunForecast& run, const char* text) {
+  return with_accelerator(to_qstring(text), accelerator_word(run.request.scenario.cluster));
+}
+
 RunFigure cost_figure(const RunForecast& run) {
   const planner::Forecast& forecast = run.forecast;
   const Contract contract = run.request.run.price.contract;
-  QString tip = to_qstring("All GPUs of the job and its spare nodes, over the mean time of a run.");
+  QString tip =
+      in_words(run, "All GPUs of the job and its spare nodes, over the mean time of a run.");
   if (cost_of(run) <= Dollars())
     return {to_qstring("Cost"), u"–"_s, to_qstring("no profile has a price"), tip};
   for (const Contract other : enumerators<Contract>()) {
@@ -91,7 +98,7 @@ QString causes_text(const planner::Forecast& forecast) {
 
 QString share_tip(const QString& title, Seconds time, double share, Dollars cost) {
   std::vector<TipLine> lines = {{u"time"_s, long_time_text(time)},
-                                {u"share of the run"_s, percent_text(share)}};
+                                {u"share of the run"_s, run_share_text(share)}};
   if (cost > Dollars()) lines.push_back({u"cost"_s, money_text(cost)});
   return tool_tip(title, lines);
 }
@@ -115,6 +122,10 @@ void set_goal(const RunQuestion& question, RunForecast& run) {
 
 Dollars RunForecast::cost_after(Seconds time) const {
   return cost_of(*this) * (time / forecast.statistics.mean_wall());
+}
+
+QString run_share_text(double share) {
+  return fixed_text(100.0 * share, 2) + u" %"_s;
 }
 
 RunForecast forecast_run(const RunQuestion& question, const std::function<void(double)>& progress,
@@ -155,11 +166,12 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
   const Joules energy = forecast.total().energy + forecast.spares.energy;
   return {
       time_figure(run),
-      {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
+      {in_words(run, "GPU-hours"), number_text(forecast.total().gpu_hours),
        forecast.model.spare_nodes() > 0
            ? to_qstring("and %1 for spares").arg(number_text(forecast.spares.gpu_hours))
-           : counted_text(forecast.gpus, "GPU"),
-       to_qstring("The GPUs of the job over the mean time of a run, and beside them those of %1.")
+           : counted_text(forecast.gpus, accelerator_word(run.request.scenario.cluster)),
+       in_words(run,
+                "The GPUs of the job over the mean time of a run, and beside them those of %1.")
            .arg(counted_text(forecast.model.spare_nodes(), "spare node"))},
       cost_figure(run),
       {to_qstring("Energy"),
@@ -168,7 +180,8 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
        to_qstring("Of the nodes, times the power usage effectiveness of the building.")},
       {to_qstring("Goodput"), percent_text(forecast.goodput),
        to_qstring("MFU %1").arg(percent_text(forecast.mfu)),
-       to_qstring(
+       in_words(
+           run,
            "The share of the time that goes into steps which are kept, and the share of the GPUs' "
            "peak rate that the run uses over all of its time.")},
       {to_qstring("Interruptions"), number_text(stops.p50),
@@ -241,7 +254,7 @@ std::vector<RunShare> worthwhile_gains(const RunForecast& run) {
     if (gain.share < planner::kLeastGain) continue;
     const QString title = to_qstring(planner::gain_text(gain.name));
     std::vector<TipLine> lines = {{u"shorter by"_s, long_time_text(gain.share * wall)},
-                                  {u"share of the run"_s, percent_text(gain.share)}};
+                                  {u"share of the run"_s, run_share_text(gain.share)}};
     const Dollars saved = run.cost_after(gain.share * wall);
     if (saved > Dollars()) lines.push_back({u"cheaper by"_s, money_text(saved)});
     shares.push_back(
@@ -320,7 +333,7 @@ TextTable table_of(const RunForecast& run) {
   add(to_qstring("run"), to_qstring("tokens"), run.request.tokens, "tokens");
   add(to_qstring("run"), to_qstring("time"), all.wall.p50, "s",
       std::pair(all.wall.p10, all.wall.p90));
-  add(to_qstring("run"), to_qstring("GPU-hours"), forecast.total().gpu_hours, "h");
+  add(to_qstring("run"), in_words(run, "GPU-hours"), forecast.total().gpu_hours, "h");
   if (cost_of(run) > Dollars())
     add(to_qstring("run"), to_qstring("cost"), cost_of(run).value(), "USD");
   add(to_qstring("run"), to_qstring("energy"),

@@ -83,6 +83,8 @@ struct RunShare {
   // None for what would help.
   std::optional<sim::RunPart> part;
 };
+// "0.72 %": most shares of a run are below one percent.
+QString run_share_text(double share);
 // Largest first.
 std::vector<RunShare> lost_times(const RunForecast& run);
 std::vector<RunShare> worthwhile_gains(const RunForecast& run);

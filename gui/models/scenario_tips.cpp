@@ -292,6 +292,17 @@ const char* accelerator_word(const ScenarioChoice& choice) {
   }
 }
 
+const char* accelerator_word(const PlanSetPointer& set) {
+  return set ? accelerator_word(set->request.cluster) : "GPU";
+}
+
+QString with_accelerator(QString text, const char* word) {
+  const bool is_begin = text.startsWith(u"GPU"_s);
+  const QString name = to_qstring(word);
+  text.replace(u"GPU-"_s, QString(name).replace(u' ', u'-') + u'-').replace(u"GPU"_s, name);
+  return is_begin ? text.left(1).toUpper() + text.mid(1) : text;
+}
+
 QString cluster_summary(const ClusterSpec& cluster) {
   return u"<b>%1</b><table>%2</table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped(),
                                              facts_by_pool(cluster, pool_summary));

@@ -8,6 +8,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/stack_spec.hpp"
+#include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
@@ -33,6 +34,10 @@ QString model_summary(const ModelSpec& model);
 const char* accelerator_word(const ClusterSpec& cluster);
 // "GPU" if the cluster cannot be loaded.
 const char* accelerator_word(const ScenarioChoice& choice);
+// "GPU" without plans.
+const char* accelerator_word(const PlanSetPointer& set);
+// Returns a text about GPUs with another word for them: "Tokens/s per TPU", "CPU ranks".
+QString with_accelerator(QString text, const char* word);
 // Describes the nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at
 // 50.0 GB/s". Keeps numbers and their units together.
 QString machine_facts(const ClusterSpec& cluster);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -73,8 +74,8 @@ const FigureTraits& traits_of(SweepFigure figure) {
 
 }  // namespace
 
-QString title_of(SweepAxis axis) {
-  return to_qstring(kAxisTexts[axis].title);
+QString title_of(SweepAxis axis, const char* accelerator) {
+  return with_accelerator(to_qstring(kAxisTexts[axis].title), accelerator);
 }
 
 double axis_value(SweepAxis axis, double value) {
@@ -86,6 +87,15 @@ QString axis_text(SweepAxis axis, double value) {
   if (x >= 100'000.0) return short_text(x);
   const int decimals = x == std::floor(x) ? 0 : x * 10.0 == std::floor(x * 10.0) ? 1 : 2;
   return fixed_text(x, decimals);
+}
+
+SweepRange widest_range(SweepAxis axis) {
+  if (planner::is_bandwidth(axis)) return {0.1, 1e6, static_cast<int>(kSweepPoints.most)};
+  const Range limits = axis == SweepAxis::Gpus          ? kGpusRange
+                       : axis == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
+                                                        : kSeqLenRange;
+  return {static_cast<double>(limits.least), static_cast<double>(limits.most),
+          static_cast<int>(kSweepPoints.most)};
 }
 
 std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::int64_t gpus_of_node,
@@ -107,14 +117,14 @@ std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::i
   return {values.begin(), values.end()};
 }
 
-QString tip_of(SweepAxis axis, SweepPlan plan) {
-  const QString change = to_qstring(kAxisTexts[axis].change);
+QString tip_of(SweepAxis axis, SweepPlan plan, const char* accelerator) {
+  const QString change = with_accelerator(to_qstring(kAxisTexts[axis].change), accelerator);
   return plan == SweepPlan::Chosen ? u"Each point is the chosen plan with another %1."_s.arg(change)
                                    : u"Each point is the best plan for its %1."_s.arg(change);
 }
 
-QString title_of(SweepFigure figure) {
-  return to_qstring(traits_of(figure).title);
+QString title_of(SweepFigure figure, const char* accelerator) {
+  return with_accelerator(to_qstring(traits_of(figure).title), accelerator);
 }
 
 bool has_interval(SweepFigure figure) {

@@ -10,8 +10,8 @@
 
 namespace shardwright::gui {
 
-// "GPUs", "Inter-node bandwidth (GB/s per NIC)".
-QString title_of(planner::SweepAxis axis);
+// "GPUs", "Inter-node bandwidth (GB/s per NIC)". `accelerator` is the word for what trains.
+QString title_of(planner::SweepAxis axis, const char* accelerator = "GPU");
 
 // Returns a value of the axis in the unit of its title.
 double axis_value(planner::SweepAxis axis, double value);
@@ -28,6 +28,9 @@ struct SweepRange {
 };
 inline constexpr Range kSweepPoints = {2, 24};
 
+// The ends that the user may set, and the most points.
+SweepRange widest_range(planner::SweepAxis axis);
+
 // Returns the values from one end to the other, each as much larger than the one before, in the
 // unit of the planner. They are ones that plans can have: GPUs in whole nodes or powers of two,
 // batches in multiples of `batch_unit` sequences, lengths in multiples of 128 tokens. Fewer where
@@ -36,7 +39,7 @@ std::vector<double> swept_values(planner::SweepAxis axis, const SweepRange& rang
                                  std::int64_t gpus_of_node, std::int64_t batch_unit);
 
 // Says what changes along the axis, what stays the same and what is searched again.
-QString tip_of(planner::SweepAxis axis, planner::SweepPlan plan);
+QString tip_of(planner::SweepAxis axis, planner::SweepPlan plan, const char* accelerator = "GPU");
 
 enum class SweepFigure : std::uint8_t {
   TokensPerSecond,
@@ -52,7 +55,7 @@ enum class SweepFigure : std::uint8_t {
   Host,
 };
 
-QString title_of(SweepFigure figure);
+QString title_of(SweepFigure figure, const char* accelerator = "GPU");
 
 // True if the figure depends on the step time, whose prediction interval is known. Memory and
 // shares of the step have none.

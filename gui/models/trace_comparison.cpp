@@ -10,6 +10,7 @@
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_timeline.hpp"
 #include "core/spec/pools.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -35,12 +36,15 @@ double share_found(const ProgramMatch& match) {
   return planned > Seconds() ? found / planned : 0.0;
 }
 
-QString obstacle_of(const TraceReport& report, const ProgramMatch& match, const Plan& plan) {
+QString obstacle_of(const TraceReport& report, const ProgramMatch& match,
+                    const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
   if (report.world_size && *report.world_size != plan.world_size()) {
     return u"The chosen plan is for %1, the trace is of a run on %2. Choose the plan that was "
            u"traced "
-           "in Plans, or open its file."_s.arg(counted_text(plan.world_size(), "GPU"),
-                                               count_text(*report.world_size));
+           "in Plans, or open its file."_s.arg(
+               counted_text(plan.world_size(), accelerator_word(scenario.cluster)),
+               count_text(*report.world_size));
   }
   const double found = share_found(match);
   if (found >= kLeastFound) return {};
@@ -202,7 +206,7 @@ TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario
   comparison.match = calibration::match_program(*run.trace, calibration::planned_step(*step, stage),
                                                 &scenario.cluster.accelerator);
   if (!comparison.match) return comparison;
-  comparison.obstacle = obstacle_of(run.report, *comparison.match, scenario.plan);
+  comparison.obstacle = obstacle_of(run.report, *comparison.match, scenario);
   if (comparison.obstacle.isEmpty()) {
     comparison.predicted = beside(run, step->timeline, stage);
     set_step(run, comparison);
@@ -256,7 +260,7 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
       is_sum ? u"Time, sum over %1 GPUs"_s.arg(devices.join(u" and "_s)) : u"Time on the GPU"_s;
   const bool compares = reports.size() > 1;
   TextTable table = compares ? compared_table(title, kFirstAndSecond)
-                             : TextTable{{title, u"time"_s, u"share"_s}, {}};
+                             : TextTable{{title, u"time"_s, u"share of kernels"_s}, {}};
   std::vector<Seconds> totals;
   for (const TraceReport& report : reports) {
     Seconds& total = totals.emplace_back();
@@ -293,6 +297,8 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
     return [member](const TraceReport& report) { return report.times.*member; };
   };
   add(u"from the first kernel to the last"_s, time(&calibration::BusyTimes::window), of_window);
+  // The shares below are of this time, in which kernels leave gaps and overlap.
+  if (!compares) table.rows.back().back() = u"share of this"_s;
   add(u"something runs"_s, time(&calibration::BusyTimes::busy), of_window);
   add(u"exposed communication"_s, time(&calibration::BusyTimes::exposed_collective), of_window);
   add(u"idle, waiting for the host"_s, time(&calibration::BusyTimes::host_bound_gaps), of_window);

@@ -16,8 +16,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The width of the panel in heights of its letters.
-constexpr int kWidth = 30;
+// The width of the panel in heights of its letters: where there is room, and at least.
+constexpr int kWidth = 32, kLeastPanelWidth = 20;
 
 // Makes the table as high as all of its rows: the panel scrolls as a whole.
 void fit_height(QTableWidget& widget) {
@@ -44,6 +44,8 @@ QTableWidget* whole_table(const QString& name) {
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setFrameShape(QFrame::NoFrame);
+  // A long name of a kernel would push the cause of its difference out of its row.
+  table->setWordWrap(false);
   table->setFocusPolicy(Qt::NoFocus);
   table->hide();
   // The rows follow the letters first.
@@ -63,7 +65,10 @@ TracePanel::TracePanel(QWidget* parent)
       step_(whole_table(u"trace_step"_s)),
       differences_(whole_table(u"trace_differences"_s)) {
   setObjectName(u"trace_panel"_s);
-  follow_letters(*this, [this] { setFixedWidth(kWidth * fontMetrics().height()); });
+  follow_letters(*this, [this] {
+    setMinimumWidth(kLeastPanelWidth * fontMetrics().height());
+    setMaximumWidth(kWidth * fontMetrics().height());
+  });
   make_bold(*title_);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
@@ -80,6 +85,10 @@ TracePanel::TracePanel(QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(area);
+}
+
+QSize TracePanel::sizeHint() const {
+  return {kWidth * fontMetrics().height(), QWidget::sizeHint().height()};
 }
 
 void TracePanel::show_measured(const std::vector<calibration::TraceReport>& reports,

@@ -26,6 +26,9 @@ class TracePanel : public QWidget {
   void show_comparison(const TraceComparison& comparison);
   void show_change(const calibration::TraceChange& change);
 
+  // Gives way to the timeline in a narrow window, as far as its tables leave some.
+  QSize sizeHint() const override;
+
   // The texts and tables; nothing while the panel is hidden.
   std::vector<ReportPart> report() const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "sim/cost/placement.hpp"
 
@@ -92,7 +93,7 @@ QString ClusterMap::vertex_name(VertexIndex vertex) const {
   const std::uint32_t number = number_[vertex];
   switch (topology_.vertices()[vertex]) {
     case VertexKind::Accelerator:
-      return u"GPU %1"_s.arg(first_rank_ + vertex);
+      return u"%1 %2"_s.arg(to_qstring(accelerator_word(cluster_))).arg(first_rank_ + vertex);
     case VertexKind::ScaleUpSwitch:
       return u"%1 switch %2"_s.arg(to_qstring(cluster_.node.scale_up.name)).arg(number);
     case VertexKind::Nic: {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "core/program/groups.hpp"
@@ -14,6 +13,13 @@
 namespace shardwright::gui {
 
 using sim::LinkIndex;
+
+namespace {
+
+// Links with this share of the highest utilisation count as equally busy.
+constexpr double kAsBusy = 0.98;
+
+}  // namespace
 
 class LinkTraffic::Builder {
  public:
@@ -190,6 +196,34 @@ std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>&
     if (capacity.value() > 0.0) shares[i] = bytes[i] / (capacity * Seconds(seconds));
   }
   return shares;
+}
+
+std::optional<LinkIndex> busiest_link(const std::vector<double>& utilisation) {
+  const auto most = std::max_element(utilisation.begin(), utilisation.end());
+  if (most == utilisation.end() || *most <= 0.0) return std::nullopt;
+  return static_cast<LinkIndex>(most - utilisation.begin());
+}
+
+std::size_t links_as_busy(const std::vector<double>& utilisation) {
+  const auto busiest = busiest_link(utilisation);
+  if (!busiest) return 0;
+  const double least = kAsBusy * utilisation[*busiest];
+  return static_cast<std::size_t>(std::count_if(utilisation.begin(), utilisation.end(),
+                                                [least](double share) { return share >= least; }));
+}
+
+const MapLine* busiest_line(const TopologyLayout& layout, const std::vector<double>& utilisation) {
+  const auto busiest = busiest_link(utilisation);
+  if (!busiest) return nullptr;
+  const double least = kAsBusy * utilisation[*busiest];
+  const MapLine* as_busy = nullptr;
+  for (const MapLine& line : layout.lines) {
+    for (const LinkIndex link : line.links) {
+      if (link == *busiest) return &line;
+      if (as_busy == nullptr && utilisation[link] >= least) as_busy = &line;
+    }
+  }
+  return as_busy;
 }
 
 TextTable link_table(const ClusterMap& map, const std::vector<Bytes>& bytes,

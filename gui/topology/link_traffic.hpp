@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "gui/models/table_text.hpp"
 #include "gui/topology/cluster_map.hpp"
 #include "gui/topology/plan_groups.hpp"
+#include "gui/topology/topology_layout.hpp"
 
 namespace shardwright::gui {
 
@@ -98,6 +100,16 @@ inline constexpr int kStepParts = 100;
 // Returns by link the share of its capacity over a time.
 std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,
                                 double seconds);
+
+// Returns the first link with the highest utilisation, or none if nothing moves.
+std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
+
+// Returns the number of links whose utilisation is within 2 % of the highest.
+std::size_t links_as_busy(const std::vector<double>& utilisation);
+
+// Returns the line of the busiest link, or the first one that is drawn of a link as busy; none if
+// no such link is drawn.
+const MapLine* busiest_line(const TopologyLayout& layout, const std::vector<double>& utilisation);
 
 TextTable link_table(const ClusterMap& map, const std::vector<Bytes>& bytes,
                      const std::vector<double>& utilisation);

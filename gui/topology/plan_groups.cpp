@@ -72,4 +72,19 @@ QString ranks_text(const std::vector<std::int32_t>& ranks, std::int64_t first_ra
   return parts.join(u", "_s);
 }
 
+QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item) {
+  const std::int64_t first = std::int64_t{item.first} * map.domain_size();
+  const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
+  if (last < first) return item.label + u" · not used"_s;
+  QString text =
+      item.label + u" · %1–%2"_s.arg(map.first_rank() + first).arg(map.first_rank() + last);
+  std::int64_t lowest = groups.stage_of(first), highest = lowest;
+  for (std::int64_t rank = first; rank <= last; ++rank) {
+    lowest = std::min(lowest, groups.stage_of(rank));
+    highest = std::max(highest, groups.stage_of(rank));
+  }
+  return text + (lowest == highest ? u" · stage %1"_s.arg(lowest)
+                                   : u" · stages %1–%2"_s.arg(lowest).arg(highest));
+}
+
 }  // namespace shardwright::gui

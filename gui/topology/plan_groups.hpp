@@ -8,6 +8,7 @@
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/topology/topology_layout.hpp"
 
 namespace shardwright::gui {
 
@@ -43,5 +44,8 @@ QChar letter_of(Axis axis);
 
 // Returns a short list: "0–7", "0, 8, 16, 24, … 504". `first_rank` is added to each number.
 QString ranks_text(const std::vector<std::int32_t>& ranks, std::int64_t first_rank = 0);
+
+// "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
+QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 
 }  // namespace shardwright::gui

@@ -14,10 +14,19 @@ constexpr double kLeastWidthWithPanel = 640.0;
 // A smaller viewport shows a part of the map.
 constexpr QSizeF kLeastMap(300.0, 270.0);
 
+// The height of the scale of colours below the map where there is no panel.
+constexpr double kStripHeight = 38.0;
+
 QRectF panel_area(const QSizeF& size) {
   if (size.width() <= kLeastWidthWithPanel) return {};
   return {size.width() - kPanelWidth - kMargin, kMargin, kPanelWidth,
           size.height() - 2.0 * kMargin};
+}
+
+// A strip below the map; empty where the panel has the scale.
+QRectF scale_area(const QSizeF& size) {
+  if (!panel_area(size).isEmpty()) return {};
+  return {kMargin, size.height() - kStripHeight, size.width() - 2.0 * kMargin, kStripHeight};
 }
 
 }  // namespace
@@ -52,7 +61,8 @@ void TopologyCanvas::turn_page(int pages) {
 QRectF TopologyCanvas::plot() const {
   const QSizeF size = room();
   const QRectF panel = panel_area(size);
-  return {0.0, 0.0, panel.isEmpty() ? size.width() : panel.left() - kMargin, size.height()};
+  if (panel.isEmpty()) return {0.0, 0.0, size.width(), size.height() - kStripHeight};
+  return {0.0, 0.0, panel.left() - kMargin, size.height()};
 }
 
 QSizeF TopologyCanvas::map_size() const {
@@ -204,7 +214,7 @@ void TopologyCanvas::find_routes() {
 void TopologyCanvas::paint(QPainter& painter) {
   find_routes();
   TopologyPainter(painter, step_->map, step_->groups, layout_, scene_, colours())
-      .paint(plot(), panel_area(room()));
+      .paint(plot(), panel_area(room()), scale_area(room()));
 }
 
 std::optional<std::int32_t> TopologyCanvas::item_at(const QPointF& position) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/topology/link_tracks.hpp"
 
@@ -377,7 +378,7 @@ class Builder {
         if (!std::exchange(seen, true)) layout_.levels.push_back({text, item.box.center().y()});
       };
       if (item.kind == ItemKind::Nic) label(seen_nic, u"NIC"_s);
-      if (item.kind == ItemKind::Gpu) label(seen_gpu, u"GPU"_s);
+      if (item.kind == ItemKind::Gpu) label(seen_gpu, to_qstring(accelerator_word(map_.cluster())));
       if (item.kind == ItemKind::ScaleUpSwitch) label(seen_switch, u"scale-up"_s);
     }
   }

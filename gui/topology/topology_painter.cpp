@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/topology/group_routes.hpp"
@@ -23,8 +24,6 @@ constexpr double kScaleHeight = 12.0;
 constexpr double kRadius = 4.0;
 // The utilisation from which a link may delay the step.
 constexpr double kBusy = 0.5;
-// Links with this share of the highest utilisation count as equally busy.
-constexpr double kAsBusy = 0.98;
 constexpr double kMarkPlace = 0.3;
 constexpr double kNoteLine = 17.0;
 // The width of the way of a group, and its distance from that of another axis.
@@ -70,33 +69,6 @@ QColor sequential_colour(double share, bool dark) {
   const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
   const double part = place - static_cast<double>(first);
   return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
-}
-
-std::optional<LinkIndex> busiest_link(const std::vector<double>& utilisation) {
-  const auto most = std::max_element(utilisation.begin(), utilisation.end());
-  if (most == utilisation.end() || *most <= 0.0) return std::nullopt;
-  return static_cast<LinkIndex>(most - utilisation.begin());
-}
-
-std::size_t links_as_busy(const std::vector<double>& utilisation) {
-  const auto busiest = busiest_link(utilisation);
-  if (!busiest) return 0;
-  const double least = kAsBusy * utilisation[*busiest];
-  return static_cast<std::size_t>(std::count_if(utilisation.begin(), utilisation.end(),
-                                                [least](double share) { return share >= least; }));
-}
-
-const MapLine* busiest_line(const TopologyLayout& layout, const TopologyScene& scene) {
-  if (!scene.bottleneck) return nullptr;
-  const double least = kAsBusy * scene.utilisation[*scene.bottleneck];
-  const MapLine* as_busy = nullptr;
-  for (const MapLine& line : layout.lines) {
-    for (const LinkIndex link : line.links) {
-      if (link == *scene.bottleneck) return &line;
-      if (as_busy == nullptr && scene.utilisation[link] >= least) as_busy = &line;
-    }
-  }
-  return as_busy;
 }
 
 double scale_end(double highest) {
@@ -147,7 +119,7 @@ TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const
   if (scene_.rank()) rank_groups_ = groups_.of(*scene_.rank());
 }
 
-void TopologyPainter::paint(const QRectF& plot, const QRectF& panel) {
+void TopologyPainter::paint(const QRectF& plot, const QRectF& panel, const QRectF& strip) {
   painter_.save();
   painter_.setRenderHint(QPainter::Antialiasing, true);
   const QTransform before = painter_.transform();
@@ -160,6 +132,7 @@ void TopologyPainter::paint(const QRectF& plot, const QRectF& panel) {
   painter_.setTransform(before);
   painter_.setClipping(false);
   paint_panel(panel);
+  if (!strip.isEmpty()) paint_scale_beside_title(strip);
   painter_.restore();
 }
 
@@ -257,21 +230,6 @@ void TopologyPainter::paint_item(const MapItem& item) {
   }
 }
 
-QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item) {
-  const std::int64_t first = std::int64_t{item.first} * map.domain_size();
-  const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
-  if (last < first) return item.label + u" · not used"_s;
-  QString text =
-      item.label + u" · %1–%2"_s.arg(map.first_rank() + first).arg(map.first_rank() + last);
-  std::int64_t lowest = groups.stage_of(first), highest = lowest;
-  for (std::int64_t rank = first; rank <= last; ++rank) {
-    lowest = std::min(lowest, groups.stage_of(rank));
-    highest = std::max(highest, groups.stage_of(rank));
-  }
-  return text + (lowest == highest ? u" · stage %1"_s.arg(lowest)
-                                   : u" · stages %1–%2"_s.arg(lowest).arg(highest));
-}
-
 // The number is turned if the box is too narrow.
 std::optional<QFont> upright_font(const QString& number, double height) {
   constexpr int kLargest = 11, kSmallest = 7;
@@ -363,7 +321,7 @@ void TopologyPainter::paint_stack(const MapItem& item) {
 }
 
 void TopologyPainter::paint_bottleneck() {
-  const MapLine* line = busiest_line(layout_, scene_);
+  const MapLine* line = busiest_line(layout_, scene_.utilisation);
   if (line == nullptr) return;
   const Load load = load_of(*line);
   // The mark is near the lower end, where lines do not cross yet.
@@ -421,20 +379,39 @@ void TopologyPainter::paint_panel(const QRectF& panel) {
 double TopologyPainter::paint_scale(const QRectF& panel, double y) {
   y = paint_text(panel, y, u"Link utilisation"_s, colours_.text, bold_);
   y = paint_text(panel, y, scene_.span_title, colours_.muted_text, small_) + 4.0;
-  const double width = panel.width() - 14.0;
+  return paint_colours({panel.left(), y}, panel.width() - 14.0);
+}
+
+// The title takes the left half of the strip, the colours the right one.
+void TopologyPainter::paint_scale_beside_title(const QRectF& strip) {
+  constexpr double kBesideTitle = 24.0, kAboveColours = 4.0;
+  const QRectF left = strip.adjusted(0.0, 0.0, -0.5 * strip.width(), 0.0);
+  const double y = paint_text(left, strip.top(), u"Link utilisation"_s, colours_.text, bold_);
+  painter_.setFont(small_);
+  painter_.setPen(colours_.muted_text);
+  const QRectF below(left.left(), y, left.width(), strip.bottom() - y);
+  painter_.drawText(
+      below, Qt::AlignLeft | Qt::AlignTop,
+      QFontMetricsF(small_).elidedText(scene_.span_title, Qt::ElideRight, below.width()));
+  paint_colours({left.right() + kBesideTitle, strip.top() + kAboveColours},
+                0.5 * strip.width() - 2.0 * kBesideTitle);
+}
+
+double TopologyPainter::paint_colours(const QPointF& corner, double width) {
+  const double y = corner.y();
   const int steps = 60;
   painter_.setPen(Qt::NoPen);
   for (int i = 0; i < steps; ++i) {
     const double share = (i + 0.5) / steps;
     const double height = 2.0 + (kScaleHeight - 2.0) * share;
     painter_.setBrush(sequential_colour(share, colours_.dark));
-    painter_.drawRect(QRectF(panel.left() + width * i / steps, y + kScaleHeight - height,
+    painter_.drawRect(QRectF(corner.x() + width * i / steps, y + kScaleHeight - height,
                              width / steps + 0.5, height));
   }
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
   for (const double part : {0.0, 0.25, 1.0})
-    painter_.drawText(QRectF(panel.left() + width * place_on_scale(part, 1.0) - 20.0,
+    painter_.drawText(QRectF(corner.x() + width * place_on_scale(part, 1.0) - 20.0,
                              y + kScaleHeight + 2.0, 40.0, 14.0),
                       part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
                       to_qstring(format_number(100.0 * part * scene_.scale_end)) + u" %"_s);
@@ -443,9 +420,9 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
 
 double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   if (!scene_.bottleneck)
-    return paint_text(panel, y, u"No traffic between GPUs in this time."_s, colours_.muted_text,
-                      font_);
-  const MapLine* line = busiest_line(layout_, scene_);
+    return paint_text(panel, y, in_words(u"No traffic between GPUs in this time."_s),
+                      colours_.muted_text, font_);
+  const MapLine* line = busiest_line(layout_, scene_.utilisation);
   const LinkIndex link = line != nullptr ? load_of(*line).link : *scene_.bottleneck;
   y = paint_text(panel, y, busiest_title(line != nullptr), colours_.bad, bold_);
   y = paint_text(panel, y, with_whole_quantities(link_load_text(map_, scene_, link)), colours_.text,
@@ -460,6 +437,10 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
                     u"On average no link is busy: communication delays the step in "
                     "bursts. Select a range in Timeline to see one."_s,
                     colours_.muted_text, small_);
+}
+
+QString TopologyPainter::in_words(const QString& text) const {
+  return with_accelerator(text, accelerator_word(map_.cluster()));
 }
 
 QString TopologyPainter::busiest_title(bool is_marked) const {
@@ -484,7 +465,8 @@ double TopologyPainter::paint_bisection(const QRectF& panel, double y) {
 
 void TopologyPainter::paint_groups(const QRectF& panel, double y) {
   if (!scene_.rank()) {
-    paint_text(panel, y, u"Point at a GPU to see its groups, click to select it."_s,
+    paint_text(panel, y,
+               in_words(u"Point at one of the GPUs to see its groups, click to select it."_s),
                colours_.muted_text, font_);
     return;
   }

@@ -46,8 +46,9 @@ class TopologyPainter {
   TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,
                   const TopologyLayout& layout, const TopologyScene& scene, const Colours& colours);
 
-  // Paints the part of the cluster in view into `plot`, and its description into `panel`.
-  void paint(const QRectF& plot, const QRectF& panel);
+  // Paints the part of the cluster in view into `plot`, its description into `panel`, and the scale
+  // of colours alone into `strip` where there is no panel.
+  void paint(const QRectF& plot, const QRectF& panel, const QRectF& strip = {});
 
  private:
   struct Load {
@@ -72,6 +73,9 @@ class TopologyPainter {
   void paint_busiest_load(double share, double y);
   void paint_panel(const QRectF& panel);
   double paint_scale(const QRectF& panel, double y);
+  void paint_scale_beside_title(const QRectF& strip);
+  // Paints the colours with their numbers below, and returns the place under them.
+  double paint_colours(const QPointF& corner, double width);
   QString busiest_title(bool is_marked) const;
   double paint_bottleneck_text(const QRectF& panel, double y);
   double paint_bisection(const QRectF& panel, double y);
@@ -79,6 +83,8 @@ class TopologyPainter {
   double paint_text(const QRectF& panel, double y, const QString& text, const QColor& colour,
                     const QFont& font);
   bool shows(Axis axis) const { return scene_.shows(axis); }
+  // Names accelerators as the cluster has them.
+  QString in_words(const QString& text) const;
 
   QPainter& painter_;
   const ClusterMap& map_;
@@ -93,16 +99,6 @@ class TopologyPainter {
 // Returns the letters in which a number fits into this height when it is turned; none if they could
 // not be read.
 std::optional<QFont> upright_font(const QString& number, double height);
-
-// Returns the first link with the highest utilisation, or none if nothing moves.
-std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
-
-// Returns the line that is marked: that of the bottleneck, or the first one that is drawn of a link
-// as busy; none if no such link is drawn.
-const MapLine* busiest_line(const TopologyLayout& layout, const TopologyScene& scene);
-
-// Returns the number of links whose utilisation is within 2 % of the highest.
-std::size_t links_as_busy(const std::vector<double>& utilisation);
 
 // Returns the colour of a load, from 0 to 1 of the end of the scale: the higher, the further from
 // the background in lightness, so that it reads in grey and with colour vision deficiencies.
@@ -119,9 +115,6 @@ double place_on_scale(double load, double end);
 // Returns the width of a line of the highest load, in pixels: less where lines run beside each
 // other so closely that they would read as one.
 double widest_line(const TopologyLayout& layout);
-
-// "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
-QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 
 // "81 % of 50 GB/s".
 QString load_text(const ClusterMap& map, const TopologyScene& scene, sim::LinkIndex link);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/layouts.hpp"
@@ -101,7 +102,9 @@ void BaselineBar::show_differences() {
                                          colours_for(palette()), same_work || id != u"step"_s);
     if (!part.isEmpty()) parts.append(part);
   }
-  text_->setText(tr("Against the baseline: %1").arg(parts.join(u" · "_s)));
+  text_->setText(
+      tr("Against the baseline: %1")
+          .arg(with_accelerator(parts.join(u" · "_s), accelerator_word(selection_->set()))));
 }
 
 }  // namespace shardwright::gui

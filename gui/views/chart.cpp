@@ -224,10 +224,23 @@ void Chart::restyle() {
   if (legend->borderPen() != Qt::NoPen) legend->setBorderPen(QPen(colours_.grid));
   legend->setTextColor(colours_.text);
   legend->setFont(font());
-  legend->setRowSpacing(is_legend_above_ ? 0 : 3);
+  legend->setRowSpacing(0);
   // The entry is as high as its text, which would stand above the middle of a higher one.
   legend->setIconSize(26, QFontMetrics(font()).height() + 2);
   legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 3) : QMargins(6, 3, 6, 3));
+}
+
+void Chart::label_memory(QCPAxis& axis, const QString& label, double most) {
+  const bool is_memory = label.contains(u"(GB)"_s) && most > 0.0;
+  double factor = 1.0;
+  QString unit = u"GB"_s;
+  for (const QString& smaller : {u"MB"_s, u"kB"_s}) {
+    if (!is_memory || factor * most >= 1.0) break;
+    factor *= 1000.0;
+    unit = smaller;
+  }
+  axis.setLabel(QString(label).replace(u"(GB)"_s, u'(' + unit + u')'));
+  if (const auto ticker = axis.ticker().dynamicCast<ShortTicker>()) ticker->set_factor(factor);
 }
 
 qsizetype ShortTicker::first_touching(const QVector<double>& ticks,
@@ -286,7 +299,8 @@ void ShortTicker::generate(const QCPRange& range, const QLocale& locale, QChar f
 }
 
 QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar format, int precision) {
-  const double largest = std::max(largest_, std::abs(tick));
+  tick *= factor_;
+  const double largest = std::max(largest_ * factor_, std::abs(tick));
   if (largest < 10'000.0 || tick == 0.0) {
     return std::abs(tick) < 1000.0 ? QCPAxisTicker::getTickLabel(tick, locale, format, precision)
                                    : fixed_text(tick, 0);

@@ -45,6 +45,9 @@ class Chart : public QCustomPlot {
   virtual void click(const QPointF& /*position*/) {}
   // What the mark at a place says; empty if there is none.
   virtual QString tool_tip_at(const QPointF& /*position*/) const { return {}; }
+  // Labels an axis of gigabytes, on which values go up to `most`, in the unit that suits these:
+  // "Memory (MB)" for "Memory (GB)". Leaves other axes as they are.
+  static void label_memory(QCPAxis& axis, const QString& label, double most);
   // Gives an axis of another rectangle the look of those of the first.
   void style_axis(QCPAxis* axis) const;
 
@@ -92,6 +95,8 @@ class ShortTicker : public QCPAxisTicker {
  public:
   // The axis owns the ticker.
   explicit ShortTicker(const QCPAxis* axis) : axis_(axis) {}
+  // Labels each tick with so many times its number.
+  void set_factor(double factor) { factor_ = factor; }
 
   void generate(const QCPRange& range, const QLocale& locale, QChar format, int precision,
                 QVector<double>& ticks, QVector<double>* sub_ticks,
@@ -112,6 +117,7 @@ class ShortTicker : public QCPAxisTicker {
   const QCPAxis* axis_;
   // The largest tick, whose prefix all have; 0 where each has its own.
   double largest_ = 0.0;
+  double factor_ = 1.0;
 };
 
 // Labels whole numbers alone, such as those of steps.

@@ -30,7 +30,7 @@ constexpr int kGoalOfTokens = 0, kGoalOfLoss = 1;
 
 // A share of the run's time as a bar of percent.
 Bar bar_of(const RunShare& share) {
-  const QString label = fixed_text(100.0 * share.share, 2) + u" %"_s;
+  const QString label = run_share_text(share.share);
   return {share.title,
           100.0 * share.share,
           label,

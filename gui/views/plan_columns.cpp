@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/widgets.hpp"
 
@@ -106,8 +107,9 @@ void PlanColumns::open_menu(const QPoint& at) {
     sort(is_number ? tr("Sort: largest first") : tr("Sort: Z to A"), column, Qt::DescendingOrder);
     sort(tr("Sort: best first, as the search has them"), -1, Qt::AscendingOrder);
     menu->addSeparator();
-    menu->addAction(tr("Hide “%1”").arg(figure.title), this,
-                    [this, column] { menu_->actions().at(column)->setChecked(false); });
+    menu->addAction(
+        tr("Hide “%1”").arg(with_accelerator(figure.title, accelerator_word(model_->set()))), this,
+        [this, column] { menu_->actions().at(column)->setChecked(false); });
   }
   menu->addMenu(menu_);
   menu->popup(table_->horizontalHeader()->mapToGlobal(at));
@@ -131,8 +133,12 @@ void PlanColumns::show_column(int column, bool shown) {
 
 void PlanColumns::follow(const PlanSet& set) {
   const QScopedValueRollback<bool> own(by_user_, false);
+  const char* word = accelerator_word(set.request.cluster);
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
     const PlanFigure& figure = plan_figure(column);
+    QAction* action = menu_->actions().at(column);
+    action->setText(figure.heading(word));
+    action->setToolTip(with_accelerator(figure.tip, word));
     if (!chosen_.contains(column))
       show_column(column, figure.is_shown(set) && figure.tells_apart(set));
     widen(column);

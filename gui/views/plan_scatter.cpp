@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "planner/objective.hpp"
 
@@ -132,7 +133,8 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
     const auto [at, is_new] = category_of_place.try_emplace(place, static_cast<int>(found.size()));
     each.category = at->second;
     if (is_new) {
-      found.push_back({figure.title + u' ' + text, colours().series(place), marker(place)});
+      found.push_back({with_accelerator(figure.title, accelerator_word(set_)) + u' ' + text,
+                       colours().series(place), marker(place)});
     } else if (QString& title = found[index_of(each.category)].title; !title.endsWith(u"…"_s)) {
       title += title.contains(u',') ? u" …"_s : u", "_s + text;
     }
@@ -151,9 +153,9 @@ std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_
   const int count = width > 0.0 ? kBins : 1;
   std::vector<Category> found;
   for (int bin = 0; bin < count; ++bin) {
-    const QString range =
-        u"%1 %2 … %3"_s.arg(figure.title, fixed_text(least + bin * width, figure.decimals),
-                            fixed_text(least + (bin + 1) * width, figure.decimals));
+    const QString range = u"%1 %2 … %3"_s.arg(
+        with_accelerator(figure.title, accelerator_word(set_)),
+        figure.number_text(least + bin * width), figure.number_text(least + (bin + 1) * width));
     found.push_back({range, scale_colour(bin, count, colours().dark), marker(bin)});
   }
   for (const double each : values) {
@@ -169,8 +171,6 @@ void PlanScatter::rebuild() {
   chosen_mark_ = compared_mark_ = nullptr;
   front_.clear();
   if (!set_) return replot(rpQueuedReplot);
-  xAxis->setLabel(plan_figure(x_).heading());
-  yAxis->setLabel(plan_figure(y_).heading());
   xs_ = values_of(x_);
   ys_ = values_of(y_);
   if (!rows_.empty()) {
@@ -182,6 +182,8 @@ void PlanScatter::rebuild() {
     fitted_x_ = xAxis->range();
     fitted_y_ = yAxis->range();
   }
+  label_axis(*xAxis, x_, xs_);
+  label_axis(*yAxis, y_, ys_);
   update_marks();
 }
 
@@ -203,6 +205,12 @@ void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
   const double alone = most != 0.0 ? 0.2 * std::abs(most) : 1.0;
   const double margin = most > least ? 0.07 * (most - least) : alone;
   axis.setRange(least >= 0.0 ? std::max(0.0, least - margin) : least - margin, most + margin);
+}
+
+void PlanScatter::label_axis(QCPAxis& axis, int figure, const std::vector<double>& values) const {
+  const auto most = std::max_element(values.begin(), values.end());
+  label_memory(axis, plan_figure(figure).heading(accelerator_word(set_)),
+               most == values.end() ? 0.0 : *most);
 }
 
 void PlanScatter::add_points() {
@@ -310,11 +318,14 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto row = row_at(at);
   if (!row) return QToolTip::hideText();
   const auto plan = static_cast<std::size_t>(*row);
-  QToolTip::showText(event->globalPosition().toPoint(),
-                     tool_tip(plan_text(set_->plans[plan].plan),
-                              {{plan_figure(x_).heading(), plan_figure(x_).text(*set_, plan)},
-                               {plan_figure(y_).heading(), plan_figure(y_).text(*set_, plan)}}),
-                     this);
+  QToolTip::showText(
+      event->globalPosition().toPoint(),
+      tool_tip(plan_text(set_->plans[plan].plan), {tip_line(x_, plan), tip_line(y_, plan)}), this);
+}
+
+TipLine PlanScatter::tip_line(int figure, std::size_t plan) const {
+  const PlanFigure& of = plan_figure(figure);
+  return {of.heading(accelerator_word(set_)), of.text(*set_, plan)};
 }
 
 void PlanScatter::draw_lasso() {

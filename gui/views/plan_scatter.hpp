@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 
 namespace shardwright::gui {
@@ -52,6 +53,8 @@ class PlanScatter : public Chart {
   void add_front();
   void update_marks();
   void fit_axis(QCPAxis& axis, std::vector<double> values) const;
+  void label_axis(QCPAxis& axis, int figure, const std::vector<double>& values) const;
+  TipLine tip_line(int figure, std::size_t plan) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;

@@ -288,6 +288,7 @@ void PlansView::lasso_again(const std::set<QString>& lassoed) {
 
 void PlansView::update_points() {
   lasso_chip_->setVisible(model_->lasso().has_value());
+  plot_->name_accelerators(accelerator_word(model_->set()));
   scatter_->show(model_->set(), model_->shown_plans());
   show_filtered_out();
   update_summary();
@@ -462,7 +463,7 @@ std::vector<ReportPart> PlansView::report() const {
   std::vector<const PlanFigure*> figures;
   for (const char* id : {"step", "rate", "mfu", "memory", "cost"}) {
     figures.push_back(&plan_figure(figure_index(to_qstring(id))));
-    plans.header.append(figures.back()->heading());
+    plans.header.append(figures.back()->heading(accelerator_word(model_->set())));
   }
   // The text of a plan has all of its choices, whose columns would not fit on a page.
   for (int row = 0; row < std::min(kMostRows, model_->rowCount()); ++row) {

@@ -205,6 +205,7 @@ void RunView::start() {
   predicted_ = selection_->set()->plans[*selection_->chosen()];
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
   ended_here_.clear();
+  ended_ = {};
   trials_->forget();
   begin_following(out_->text(), steps_->value());
 }
@@ -259,6 +260,7 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   const auto wanted_steps = process_.take_up(folder.folder);
   last_message_ = (wanted_steps ? tr("%1 trains.") : tr("Run of %1")).arg(folder.folder);
+  if (!wanted_steps && folder.folder == ended_.first) last_message_ = ended_.second;
   trials_->forget();
   begin_following(folder.folder, static_cast<int>(wanted_steps.value_or(0)));
 }
@@ -304,6 +306,7 @@ void RunView::take_end(bool well, const QString& message) {
   if (is_shown) {
     follower_.finish();
     last_message_ = message;
+    ended_ = {followed_, message};
   }
   if (!well) Q_EMIT problem(message);
   update_controls();

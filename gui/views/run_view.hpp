@@ -110,6 +110,8 @@ class RunView : public View {
   QString followed_, released_run_;
   // The folder of a run whose end this view has seen.
   QString ended_here_;
+  // The folder of the run that ended last while it was shown, and how it ended.
+  std::pair<QString, QString> ended_;
   QString name_, other_name_;
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;

@@ -84,6 +84,14 @@ QComboBox* ScatterPane::create_axis(const QString& id, const QString& figure, bo
   return box;
 }
 
+void ScatterPane::name_accelerators(const char* word) {
+  for (QComboBox* box : {x_, y_, colour_}) {
+    for (int item = 0; item < box->count(); ++item)
+      box->setItemText(item,
+                       plan_figure(figure_index(box->itemData(item).toString())).heading(word));
+  }
+}
+
 void ScatterPane::apply_axes() {
   const auto index = [](const QComboBox* box) {
     return figure_index(box->currentData().toString());

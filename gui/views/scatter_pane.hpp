@@ -24,6 +24,9 @@ class ScatterPane : public QWidget {
   // "Memory (GB) against Step (s)".
   QString title() const;
 
+  // Names what the plans train on in the lists of axes.
+  void name_accelerators(const char* word);
+
   QSize minimumSizeHint() const override;
 
   void save(QSettings& settings) const;

@@ -214,8 +214,7 @@ void ScenarioView::update_tips() {
     cluster_facts_->setVisible(true);
     const auto of_gpus = std::find_if(rows_.begin(), rows_.end(),
                                       [](const FieldRow& row) { return row.field == Field::Gpus; });
-    const QString title = to_qstring(accelerator_word(cluster)) + u's';
-    of_gpus->title->setText(title.left(1).toUpper() + title.mid(1));
+    of_gpus->title->setText(with_accelerator(u"GPUs"_s, accelerator_word(cluster)));
   } catch (const std::exception&) {
     cluster_facts_->setVisible(false);
   }

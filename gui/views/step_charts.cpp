@@ -184,9 +184,16 @@ QSize MemoryChart::minimumSizeHint() const {
   return {kLeastAxes + legend->minimumOuterSizeHint().width(), Chart::minimumSizeHint().height()};
 }
 
+// Lines of text above it take their height from the chart, as far as its legend leaves some.
+QSize MemoryChart::sizeHint() const {
+  constexpr int kLeastHeight = 150;
+  return {Chart::sizeHint().width(),
+          std::max(kLeastHeight, legend->minimumOuterSizeHint().height())};
+}
+
 void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities,
                        const QString& accelerator) {
-  yAxis->setLabel(tr("memory of each %1 (GB)").arg(accelerator));
+  accelerator_ = accelerator;
   result_ = result;
   capacities_ = std::move(capacities);
   rebuild();
@@ -245,7 +252,9 @@ void MemoryChart::rebuild() {
   // Beside a capacity that is many times as large, the parts of a bar could not be told apart.
   constexpr double kMostTimes = 16.0;
   const bool is_far = peak > 0.0 && capacity > kMostTimes * peak;
-  yAxis->setRange(0.0, 1.08 * (is_far ? peak : std::max(peak, capacity)));
+  const double shown = is_far ? peak : std::max(peak, capacity);
+  yAxis->setRange(0.0, 1.08 * shown);
+  label_memory(*yAxis, tr("memory of each %1 (GB)").arg(accelerator_), shown);
   xAxis->setRange(-0.7, stages - 0.3);
   add_capacity();
   updateGeometry();

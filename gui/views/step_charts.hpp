@@ -59,6 +59,7 @@ class MemoryChart : public Chart {
   void show(const sim::StepResult& result, std::vector<Bytes> capacities,
             const QString& accelerator);
   QSize minimumSizeHint() const override;
+  QSize sizeHint() const override;
 
  protected:
   QString tool_tip_at(const QPointF& position) const override;
@@ -69,6 +70,7 @@ class MemoryChart : public Chart {
 
   std::optional<sim::StepResult> result_;
   std::vector<Bytes> capacities_;
+  QString accelerator_;
 };
 
 // Gain of throughput through 10 % more of each resource.

@@ -37,6 +37,14 @@ SweepChart::SweepChart(QWidget* parent) : PointChart(parent) {
   allow_zoom();
   legend->setVisible(true);
   put_legend_above();
+  yAxis2->setTicker(QSharedPointer<ShortTicker>::create(yAxis2));
+  connect(this, &QCustomPlot::afterLayout, this, &SweepChart::fit_titles);
+}
+
+void SweepChart::fit_titles() {
+  const QFontMetrics metrics(yAxis->labelFont());
+  for (const auto& [axis, title] : {std::pair(yAxis, left_title_), {yAxis2, right_title_}})
+    axis->setLabel(metrics.elidedText(title, Qt::ElideRight, axisRect()->height()));
 }
 
 void SweepChart::show_nothing() {
@@ -48,8 +56,7 @@ void SweepChart::show_nothing() {
 void SweepChart::show_figures(SweptFigures shown) {
   shown_ = std::move(shown);
   clear_all();
-  xAxis->setLabel(title_of(shown_.sweep.axis));
-  yAxis->setLabel(title_of(shown_.figure));
+  xAxis->setLabel(title_of(shown_.sweep.axis, accelerator()));
   xAxis->setScaleType(QCPAxis::stLogarithmic);
   xAxis->setTicker(ticker_of(shown_.sweep));
   add_line();
@@ -101,6 +108,8 @@ void SweepChart::add_line() {
   line->setData(xs, values, true);
   // Room above for the knee's label.
   yAxis->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
+  label_memory(*yAxis, title_of(shown_.figure, accelerator()), most);
+  left_title_ = yAxis->label();
 }
 
 void SweepChart::add_preliminary() {
@@ -180,11 +189,12 @@ void SweepChart::add_second() {
   }
   const QColor colour = colours().series(1);
   QCPGraph* line = addGraph(xAxis, yAxis2);
-  line->setName(tr("%1, right").arg(title_of(*second)));
+  line->setName(tr("%1, right").arg(title_of(*second, accelerator())));
   line->setPen(QPen(colour, 2.0, Qt::DashLine));
   line->setScatterStyle(scatter_style(Marker::Square, colour, 7.0));
   line->setData(xs, ys, true);
-  yAxis2->setLabel(title_of(*second));
+  label_memory(*yAxis2, title_of(*second, accelerator()), most);
+  right_title_ = yAxis2->label();
   yAxis2->setTicks(true);
   yAxis2->setTickLabels(true);
   yAxis2->setRange(0.0, most > 0.0 ? 1.15 * most : 1.0);
@@ -214,7 +224,9 @@ TipLine SweepChart::tip_line(SweepFigure figure, const SweepPoint& point) const 
   QString text = text_of(value.value);
   if (value.low != value.high)
     text += tr(" (80 %: %1 to %2)").arg(text_of(value.low), text_of(value.high));
-  return {title_of(figure), text};
+  // Memory has the unit that suits it, as on the axis.
+  if (figure == SweepFigure::Memory) text = bytes_text(gigabytes(value.value));
+  return {title_of(figure, accelerator()).remove(u" (GB)"_s), text};
 }
 
 QString SweepChart::tip_of(const SweepPoint& point) const {
@@ -227,9 +239,9 @@ QString SweepChart::tip_of(const SweepPoint& point) const {
   if (!point.fits && !point.preliminary)
     lines.push_back({to_qstring(planner::obstacle_text(point, shown_.scenario.cluster))});
   if (!planner::is_bandwidth(shown_.sweep.axis)) lines.push_back({tr("A click plans for it.")});
-  return tool_tip(
-      u"%1: %2"_s.arg(title_of(shown_.sweep.axis), axis_text(shown_.sweep.axis, point.value)),
-      lines);
+  return tool_tip(u"%1: %2"_s.arg(title_of(shown_.sweep.axis, accelerator()),
+                                  axis_text(shown_.sweep.axis, point.value)),
+                  lines);
 }
 
 void SweepChart::add_knee() {

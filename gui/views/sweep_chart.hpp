@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/sweep_figures.hpp"
 #include "gui/views/point_chart.hpp"
 
@@ -30,6 +31,8 @@ class SweepChart : public PointChart {
   void show_figures(SweptFigures shown);
 
  private:
+  // Shortens titles of axes that a low chart would cut. The boxes above it have them whole.
+  void fit_titles();
   void add_line();
   void add_preliminary();
   void add_missing();
@@ -40,6 +43,7 @@ class SweepChart : public PointChart {
   QString tip_of(const planner::SweepPoint& point) const;
   TipLine tip_line(SweepFigure figure, const planner::SweepPoint& point) const;
 
+  const char* accelerator() const { return accelerator_word(shown_.scenario.cluster); }
   SweepValue value_at(const planner::SweepPoint& point, SweepFigure figure) const {
     return value_of(figure, point, shown_.scenario);
   }
@@ -48,6 +52,8 @@ class SweepChart : public PointChart {
   }
 
   SweptFigures shown_;
+  // The whole titles of the axes on the left and on the right.
+  QString left_title_, right_title_;
 };
 
 }  // namespace shardwright::gui

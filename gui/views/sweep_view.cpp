@@ -26,17 +26,8 @@ using planner::SweepAxis;
 using planner::SweepPlan;
 using planner::SweepPoint;
 
-constexpr int kLeastChartHeight = 180;
-
-// The ends and points that the user may set.
-SweepRange limits_of(SweepAxis axis) {
-  if (planner::is_bandwidth(axis)) return {0.1, 1e6, static_cast<int>(kSweepPoints.most)};
-  const Range limits = axis == SweepAxis::Gpus          ? kGpusRange
-                       : axis == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
-                                                        : kSeqLenRange;
-  return {static_cast<double>(limits.least), static_cast<double>(limits.most),
-          static_cast<int>(kSweepPoints.most)};
-}
+// The least height of the chart in heights of its letters.
+constexpr int kLeastChartLines = 12;
 
 QString range_key(SweepAxis axis) {
   return u"sweeps/range "_s + to_qstring(name_of(axis));
@@ -47,8 +38,8 @@ std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and
   if (ends_and_points.size() != 3) return std::nullopt;
   const SweepRange range = {ends_and_points[0].toDouble(), ends_and_points[1].toDouble(),
                             ends_and_points[2].toInt()};
-  const SweepRange limits = limits_of(axis);
-  const bool is_possible = range.from >= limits.from && range.to <= limits.to &&
+  const SweepRange widest = widest_range(axis);
+  const bool is_possible = range.from >= widest.from && range.to <= widest.to &&
                            range.from <= range.to && range.points >= kSweepPoints.least &&
                            range.points <= kSweepPoints.most;
   return is_possible ? std::optional(range) : std::nullopt;
@@ -74,7 +65,9 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   chart_ = named<SweepChart>(u"sweep_chart"_s);
   empty_ = new EmptyState(chart_);
   reason_ = wrapped_label(u"knee_reason"_s);
-  chart_->setMinimumHeight(kLeastChartHeight);
+  follow_letters(*chart_, [this] {
+    chart_->setMinimumHeight(kLeastChartLines * chart_->fontMetrics().height());
+  });
   // The chart gives way to the sentence below it before the view scrolls.
   chart_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Ignored);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -152,12 +145,14 @@ QWidget* SweepView::create_controls() {
   plan_->addItem(tr("the chosen plan"));
   plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
   figure_ = named<QComboBox>(u"sweep_figure"_s);
-  for (const SweepFigure figure : enumerators<SweepFigure>()) figure_->addItem(title_of(figure));
+  for (const SweepFigure figure : enumerators<SweepFigure>())
+    figure_->addItem(title_of(figure), title_of(figure));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
   second_ = named<QComboBox>(u"sweep_second"_s);
-  second_->addItem(tr("nothing else"));
-  for (const SweepFigure figure : enumerators<SweepFigure>()) second_->addItem(title_of(figure));
+  second_->addItem(tr("nothing else"), tr("nothing else"));
+  for (const SweepFigure figure : enumerators<SweepFigure>())
+    second_->addItem(title_of(figure), title_of(figure));
   leave_wheel_to_scrolling(*second_);
   progress_ = new ShareBar;
   stop_ = tool_button(u"stop_sweep"_s, tr("Stop"),
@@ -235,12 +230,12 @@ void SweepView::show_range() {
                                                                axis_value(axis(), usual.back()),
                                                                static_cast<int>(usual.size())});
   const bool is_bandwidth = planner::is_bandwidth(axis());
-  const SweepRange limits = limits_of(axis());
+  const SweepRange widest = widest_range(axis());
   for (const auto& [box, value] : {std::pair(from_, range.from), {to_, range.to}}) {
     if (box == typed_into_) continue;
     const QSignalBlocker quiet(box);
     box->setDecimals(is_bandwidth ? 1 : 0);
-    box->setRange(limits.from, limits.to);
+    box->setRange(widest.from, widest.to);
     box->setValue(value);
   }
   if (points_ == typed_into_) return;
@@ -290,6 +285,16 @@ void SweepView::update_plan_choice() {
   }
 }
 
+void SweepView::name_accelerators() {
+  for (const SweepAxis each : enumerators<SweepAxis>())
+    axis_->setItemText(static_cast<int>(each), title_of(each, accelerator()));
+  for (const SweepFigure each : enumerators<SweepFigure>()) {
+    const int index = static_cast<int>(each);
+    figure_->setItemText(index, title_of(each, accelerator()));
+    second_->setItemText(index + 1, title_of(each, accelerator()));
+  }
+}
+
 void SweepView::sweep_anew() {
   update_plan_choice();
   outdated_ = true;
@@ -310,6 +315,7 @@ void SweepView::begin() {
   if (!scenario) return show_nothing();
   outdated_ = false;
   swept_ = asked();
+  name_accelerators();
   show_range();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
@@ -317,7 +323,7 @@ void SweepView::begin() {
   empty_->show_hint(tr("Sweeping …"));
   progress_->begin();
   stop_->show();
-  reason_->setText(gui::tip_of(axis, plan));
+  reason_->setText(gui::tip_of(axis, plan, accelerator()));
   planner::SweepWatch watch;
   watch.progress = progress_->reporter();
   planner::SweepRequest request{axis, plan, values(), selection_->set()->request, *scenario};
@@ -396,11 +402,12 @@ void SweepView::show_knee() {
   const QString knee = sweep_.is_final()
                            ? to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster))
                            : preliminary_text();
-  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan, accelerator());
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),
-                     counted_text(static_cast<std::int64_t>(sweep_.points.back().value), "GPU"));
+                     counted_text(static_cast<std::int64_t>(sweep_.points.back().value),
+                                  accelerator()));
   }
   if (!has_interval(figure()))
     text += tr(" This figure has no prediction interval: only step times have one.");
@@ -419,10 +426,10 @@ TextTable SweepView::table() const {
   TextTable table;
   if (sweep_.points.empty()) return table;
   table.header = {
-      title_of(sweep_.axis),   title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
-      tr("Batch (sequences)"), tr("Preliminary")};
+      axis_->currentText(), figure_->currentText(),  tr("Low"),        tr("High"), tr("Fits"),
+      tr("Plan"),           tr("Batch (sequences)"), tr("Preliminary")};
   const auto second = second_figure();
-  if (second) table.header.append(title_of(*second));
+  if (second) table.header.append(second_->currentText());
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(axis_value(sweep_.axis, point.value), 'g', 9)};
     if (point.candidate) {
@@ -448,11 +455,11 @@ TextTable SweepView::table() const {
   return table;
 }
 
-// A figure is kept by its title, which stays when figures are added.
+// A figure is kept by its title, which stays when figures are added, and on other accelerators.
 void SweepView::save(QSettings& settings) const {
   settings.setValue(u"sweeps/axis"_s, to_qstring(name_of(axis())));
   for (const QComboBox* box : {figure_, second_})
-    settings.setValue(u"sweeps/"_s + box->objectName(), box->currentText());
+    settings.setValue(u"sweeps/"_s + box->objectName(), box->currentData());
   const auto plan = plan_wanted_.value_or(static_cast<SweepPlan>(plan_->currentIndex()));
   settings.setValue(u"sweeps/of_best_plans"_s, plan == SweepPlan::Best);
   for (const SweepAxis axis : enumerators<SweepAxis>()) {
@@ -469,7 +476,7 @@ void SweepView::restore(const QSettings& settings) {
   for (const SweepAxis each : enumerators<SweepAxis>())
     ranges_[each] = read_range(each, settings.value(range_key(each)).toStringList());
   for (QComboBox* box : {figure_, second_}) {
-    const int index = box->findText(settings.value(u"sweeps/"_s + box->objectName()).toString());
+    const int index = box->findData(settings.value(u"sweeps/"_s + box->objectName()).toString());
     if (index >= 0) box->setCurrentIndex(index);
   }
   const QString axis = settings.value(u"sweeps/axis"_s).toString();
@@ -482,7 +489,7 @@ void SweepView::restore(const QSettings& settings) {
 
 std::vector<ReportPart> SweepView::report() const {
   if (sweep_.points.empty()) return {};
-  return {{tr("%1 against %2").arg(title_of(figure()), title_of(sweep_.axis)),
+  return {{tr("%1 against %2").arg(figure_->currentText(), axis_->currentText()),
            reason_->text(),
            chart_,
            {}}};

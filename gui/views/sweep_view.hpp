@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "gui/models/background_job.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/models/sweep_figures.hpp"
 #include "gui/views/view.hpp"
@@ -67,6 +68,9 @@ class SweepView : public View {
 
   void sweep_anew();
   void update_plan_choice();
+  void name_accelerators();
+  // The word for what the chosen plan trains on.
+  const char* accelerator() const { return accelerator_word(selection_->set()); }
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
   SweepFigure figure() const;

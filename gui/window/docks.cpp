@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QChildEvent>
+#include <QDataStream>
 #include <QDockWidget>
 #include <QEvent>
 #include <QLayout>
@@ -25,6 +26,14 @@ namespace {
 constexpr int kFirstWidth = 320, kUpperPermille = 482;
 // The height of a window in lines of letters that has room for views above each other.
 constexpr int kLinesOfTwoViews = 40;
+
+// Qt restores no geometry of a screen of quite another width, which is not damaged for that.
+bool is_geometry(const QByteArray& state) {
+  constexpr quint32 kBeginOfGeometry = 0x1D9D0CB;
+  quint32 begin = 0;
+  QDataStream(state) >> begin;
+  return begin == kBeginOfGeometry;
+}
 
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
@@ -320,7 +329,7 @@ QStringList Docks::restore(const QSettings& settings) {
     const bool restored = window_->restoreGeometry(state);
     window_->resize(
         window_->size().boundedTo(largest_size()));  // It may come from a larger screen.
-    return restored;
+    return restored || is_geometry(state);
   });
   restore_value("window/layout", [this](const QByteArray& state) {
     return window_->restoreState(state) || (window_->restoreState(default_layout_), false);

@@ -24,7 +24,7 @@ constexpr int kMostPaintedHeight = 840;
 
 constexpr const char* kStyle =
     "body { font-family: sans-serif; color: #1c2024; } h2 { margin-top: 1.5em; } "
-    "table { border-collapse: collapse; font-size: small; } "
+    "table { border-collapse: collapse; font-size: small; margin-top: 12px; } "
     "th, td { padding: 2px 8px; text-align: left; border-bottom: 1px solid #d0d4d8; }";
 
 // Gives a widget light colours and the size of a report's picture for as long as this lives.
@@ -63,7 +63,7 @@ QString table_html(const TextTable& table) {
     html += u"<tr>"_s;
     for (qsizetype i = 0; i < cells.size(); ++i)
       html += u"<%1%2>%3</%1>"_s.arg(tag, i == 0 ? u" width=\"45%\""_s : QString(),
-                                     cells[i].toHtmlEscaped());
+                                     cells[i].toHtmlEscaped().replace(u'\n', u"<br>"_s));
     html += u"</tr>"_s;
   };
   add(table.header, u"th"_s);
@@ -83,7 +83,9 @@ QString document_html(const QString& title, const std::vector<ReportSection>& se
     html += u"<%1%2>%3</%1>\n"_s.arg(to_qstring(tag), style, text.toHtmlEscaped());
   };
   for (std::size_t i = 0; i < sections.size(); ++i) {
-    heading("h2", sections[i].title, i > 1);
+    const bool has_picture = std::ranges::any_of(
+        sections[i].parts, [](const ReportPart& part) { return part.picture != nullptr; });
+    heading("h2", sections[i].title, i > 1 && has_picture);
     int pictures = 0;
     for (const ReportPart& part : sections[i].parts) {
       const bool is_third = part.picture != nullptr && pictures > 0 && pictures % 2 == 0;

@@ -89,20 +89,31 @@ TEST_F(PlanSearchTest, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) 
   EXPECT_TRUE(missing.empty());
 }
 
+// "1,024" in "96 plans checked, 1,024 simulated".
+qint64 number_before(const QString& text, const QString& word) {
+  return text.section(word, 0, 0).section(u", "_s, -1).remove(u',').toLongLong();
+}
+
 // The views get the first plans long before the whole space is searched, best first, and none that
 // was shown is lost to a worse one.
 TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
   const QSignalSpy progressed(&search_, &PlanSearch::progressed);
   answer_to(small_choice());
   double share = 0.0;
+  qint64 simulated = 0;
   for (const QList<QVariant>& each : progressed) {
     EXPECT_GE(each.at(0).toDouble(), share) << "the search of the whole space goes on";
     share = each.at(0).toDouble();
-    if (share >= 0.1) continue;
     const QString text = each.at(1).toString();
+    const qint64 simulated_now = number_before(text, u" simulated"_s);
+    EXPECT_GE(simulated_now, simulated)
+        << "plans of the first look are shown, " << qPrintable(text);
+    simulated = simulated_now;
+    if (share >= 0.1) continue;
     EXPECT_FALSE(text.contains(u"final"_s) || text.contains(u"ruled out"_s)) << qPrintable(text);
   }
   EXPECT_GT(share, 0.1);
+  EXPECT_GT(simulated, 0);
   // The first look, the narrow search and the whole one send at least one answer each.
   ASSERT_GE(sets_.size(), 3U);
   for (const planner::PlanCandidate& of_first_look : sets_.front()->plans) {

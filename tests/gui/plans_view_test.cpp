@@ -1,6 +1,7 @@
 #include "gui/views/plans_view.hpp"
 
 #include <QAction>
+#include <QComboBox>
 #include <QContextMenuEvent>
 #include <QHeaderView>
 #include <QLabel>
@@ -58,6 +59,28 @@ class PlansViewTest : public WindowTest {
   Selection next_selection_;
   PlansView next_{&next_selection_};
 };
+
+// Columns, axes, tips and the table of a report name what the plans train on.
+TEST_F(PlansViewTest, FiguresNameTheAcceleratorsOfTheCluster) {
+  PlanSet set = *small_set();
+  set.request.cluster.accelerator.architecture = Architecture::Cpu;
+  show(set);
+  const int rate = figure_index(u"rate"_s);
+  QAbstractItemModel& model = *find<QTableView>("plans_table").model();
+  EXPECT_EQ(model.headerData(rate, Qt::Horizontal).toString(), u"Tokens/s\nper CPU rank"_s);
+  EXPECT_EQ(model.headerData(rate, Qt::Horizontal, Qt::ToolTipRole).toString(),
+            u"Tokens per second and CPU rank"_s);
+  EXPECT_EQ(find<QAction>("column_gpus").text(), u"CPU ranks"_s);
+  auto& axis = find<QComboBox>("scatter_x");
+  axis.setCurrentText(u"Tokens/s (per CPU rank)"_s);
+  EXPECT_EQ(axis.currentData(), u"rate"_s);
+  EXPECT_EQ(find<PlanScatter>("scatter").xAxis->label(), u"Tokens/s (per CPU rank)"_s);
+  EXPECT_TRUE(window_.findChild<PlansView*>()->report().back().table.header.contains(
+      u"Tokens/s (per CPU rank)"_s));
+  show(*small_set());
+  EXPECT_EQ(model.headerData(rate, Qt::Horizontal).toString(), u"Tokens/s\nper GPU"_s);
+  EXPECT_EQ(axis.currentText(), u"Tokens/s (per GPU)"_s);
+}
 
 TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsShown) {
   ScenarioChoice choice = small_choice();

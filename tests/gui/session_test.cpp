@@ -116,6 +116,13 @@ TEST_F(Session, RangesAndFiguresOfSweepsComeBack) {
     QTest::keyClicks(from, u"512"_s);
     QTest::keyClick(from, Qt::Key_Return);
     window.findChild<QComboBox*>(u"sweep_second"_s)->setCurrentText(u"Memory (GB)"_s);
+    auto* figure = window.findChild<QComboBox*>(u"sweep_figure"_s);
+    figure->setCurrentText(u"Tokens/s"_s);
+    // The name of a figure on other accelerators is another one.
+    PlanSet on_tpus = *small_set();
+    on_tpus.request.cluster.accelerator.architecture = Architecture::Tpu;
+    window.selection().show(std::make_shared<const PlanSet>(std::move(on_tpus)));
+    figure->setCurrentText(u"Tokens/s per TPU"_s);
     window.close();
   }
   MainWindow window(&settings_);
@@ -126,6 +133,7 @@ TEST_F(Session, RangesAndFiguresOfSweepsComeBack) {
   EXPECT_TRUE(window.findChild<QToolButton*>(u"usual_range"_s)->isEnabled());
   EXPECT_EQ(window.findChild<QDoubleSpinBox*>(u"sweep_from"_s)->value(), 512.0);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_second"_s)->currentText(), u"Memory (GB)"_s);
+  EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_figure"_s)->currentText(), u"Tokens/s per GPU"_s);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_plan"_s)->currentIndex(), 0);
   EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_axis"_s)->currentIndex(),
             static_cast<int>(planner::SweepAxis::SeqLen));
@@ -176,6 +184,23 @@ TEST_F(Session, IsReadFromItsFileWithoutAWord) {
     EXPECT_EQ(window.findChild<MessageBar*>(u"message_bar"_s)->text(), QString());
     window.close();
   }
+}
+
+// Qt does not restore the geometry, and the window takes its first size.
+TEST_F(Session, OfAScreenOfAnotherWidthIsReadWithoutAWord) {
+  QByteArray geometry = QWidget().saveGeometry();
+  constexpr qsizetype kWidthOfScreen = 46;
+  ASSERT_GT(geometry.size(), kWidthOfScreen + 4);
+  geometry.replace(kWidthOfScreen, 4, QByteArray("\0\0\x7f\0", 4));
+  ASSERT_FALSE(QWidget().restoreGeometry(geometry));
+  const auto said_with = [&](const QByteArray& kept) {
+    settings_.setValue(u"window/geometry"_s, kept);
+    MainWindow window(&settings_);
+    window.show();
+    return window.findChild<MessageBar*>(u"message_bar"_s)->text();
+  };
+  EXPECT_EQ(said_with(geometry), QString());
+  EXPECT_THAT(said_with("no geometry"), Says("window/geometry"));
 }
 
 TEST_F(Session, ValuesThatTheFieldsCannotShowAreReported) {

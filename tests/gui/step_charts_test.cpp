@@ -187,9 +187,17 @@ TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   chart.show(result, {gigabytes(12.6)}, u"CPU rank"_s);
   EXPECT_NEAR(chart.yAxis->range().upper, 1.08 * peak, 1e-9);
   EXPECT_EQ(chart.graph(0)->name(), u"capacity 12.6 GB, above"_s);
-  EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (GB)"_s);
+  EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (MB)"_s);
+  shown(chart, {400, 300});
+  chart.replot();
+  QVector<double> ticks;
+  QVector<QString> labels;
+  chart.yAxis->ticker()->generate(chart.yAxis->range(), QLocale::c(), u'g', 6, ticks, nullptr,
+                                  &labels);
+  EXPECT_TRUE(labels.contains(u"100"_s)) << labels.join(u' ').toStdString();
   chart.show(result, {15.0 * memory.peak}, u"CPU rank"_s);
   EXPECT_GT(chart.yAxis->range().upper, 15.0 * peak);
+  EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (GB)"_s);
 }
 
 // The sums of a step leave a residue where they cancel, which the comparison shows as 0 s.

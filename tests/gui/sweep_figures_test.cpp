@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/spec/profile_library.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "planner/wording.hpp"
 #include "tests/gui/small_scenario.hpp"
@@ -19,6 +20,15 @@ using planner::SweepPlan;
 Sweep chosen_plan_along(SweepAxis axis) {
   return planner::run_sweep(
       {axis, SweepPlan::Chosen, {}, small_request(), small_set()->scenario(0)});
+}
+
+TEST(SweepFigures, NameTheAcceleratorsOfTheCluster) {
+  EXPECT_EQ(title_of(SweepFigure::TokensPerSecondPerGpu, "TPU"), u"Tokens/s per TPU"_s);
+  EXPECT_EQ(title_of(SweepAxis::Gpus, "accelerator"), u"Accelerators"_s);
+  EXPECT_EQ(title_of(SweepAxis::Gpus, "CPU rank"), u"CPU ranks"_s);
+  EXPECT_EQ(tip_of(SweepAxis::Gpus, SweepPlan::Best, "TPU"),
+            u"Each point is the best plan for its number of TPUs."_s);
+  EXPECT_EQ(with_accelerator(u"GPU-hours"_s, "CPU rank"), u"CPU-rank-hours"_s);
 }
 
 TEST(SweepFigures, TheIntervalHoldsThePrediction) {

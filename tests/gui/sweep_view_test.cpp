@@ -145,7 +145,8 @@ TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {
   ASSERT_EQ(chart.points().size(), 2 * points);
   EXPECT_TRUE(chart.yAxis2->visible());
   EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()),
-              Says(">Memory (GB)\u00a0\u00a0</td><td"));
+              Says(">Memory\u00a0\u00a0</td><td"));
+  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()), Says(" GB</td>"));
   EXPECT_EQ(data().header.last(), u"Memory (GB)"_s);
 }
 

@@ -83,12 +83,41 @@ TEST_F(TraceViewTest, AnyTraceLiesAboveTheAxis) {
   EXPECT_GT(colours.size(), 3U);
 }
 
+// Beside large letters the panel gives way, so that neither it nor the timeline is cut.
+TEST_F(TraceViewTest, ItsPanelFitsANarrowViewWithLargeLetters) {
+  drop({trace_file("mi250-two-steps.json.gz")});
+  QFont larger = panel().font();
+  larger.setPixelSize(20);
+  panel().setFont(larger);
+  for (const int width : {1280, 2560}) {
+    window_.resize(width, 720);
+    QCoreApplication::processEvents();
+    const QWidget& view = timeline();
+    const QRect shown = panel().rect().translated(panel().mapTo(&view, QPoint()));
+    EXPECT_TRUE(view.rect().contains(shown)) << width;
+    EXPECT_EQ(panel().width() == panel().maximumWidth(), width == 2560) << panel().width();
+  }
+}
+
 // The times of a trace of several GPUs are sums.
 TEST_F(TraceViewTest, ItsTimesSayOverHowManyGpusTheyAreSummed) {
   TracedRun run = read_trace(trace_file("nanogpt/rank0.json.gz"));
   EXPECT_EQ(category_table({run.report}).header.front(), u"Time on the GPU"_s);
   run.report.devices = 8;
   EXPECT_EQ(category_table({run.report}).header.front(), u"Time, sum over 8 GPUs"_s);
+}
+
+// Kernels have shares of the time of all kernels, what lies between them shares of the whole time.
+TEST_F(TraceViewTest, ItsSharesSayWhatTheyAreOf) {
+  const TextTable table = category_table({read_trace(trace_file("nanogpt/rank0.json.gz")).report});
+  EXPECT_EQ(table.header.back(), u"share of kernels"_s);
+  const auto whole = std::ranges::find(table.rows, u"from the first kernel to the last"_s,
+                                       [](const QStringList& row) { return row.front(); });
+  ASSERT_NE(whole, table.rows.end());
+  EXPECT_EQ(whole->back(), u"share of this"_s);
+  ASSERT_LT(whole + 1, table.rows.end());
+  for (auto row = table.rows.begin(); row != table.rows.end(); ++row)
+    EXPECT_EQ(row->back().endsWith(u'%'), row != whole) << qPrintable(row->front());
 }
 
 // The table is as high as its rows also where the letters grow later.

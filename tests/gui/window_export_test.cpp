@@ -15,6 +15,7 @@
 #include "gui/views/picture_export.hpp"
 #include "gui/views/step_charts.hpp"
 #include "gui/views/sweep_view.hpp"
+#include "gui/window/report.hpp"
 #include "tests/gui/clipped_parts.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -246,7 +247,7 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   for (const char* text :
        {"<h1>llama3.2-1b on 8 GPUs of dgx-h100</h1>", "<h2>Scenario</h2>", "Constraints",
         "Where the time goes", "Where the memory goes", "Memory (GB) against Step (s)",
-        ">Sweeps</h2>", ">Forecast</h2>", "Tokens over the days of the run"})
+        ">Sweeps</h2>", ">Forecast</h2>", "Tokens over the days of the run", "<h2>Left out</h2>"})
     EXPECT_THAT(html, Says(text));
   EXPECT_GE(html.count(u"src=\"data:image/svg+xml;base64,"_s), 4);
   EXPECT_EQ(html.count(u"src="_s), html.count(u"src=\"data:"_s));
@@ -268,6 +269,12 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   const QByteArray bytes = pages.readAll();
   EXPECT_TRUE(bytes.startsWith("%PDF"));
   EXPECT_GE(bytes.count("/Subtype /Image"), 4);
+}
+
+TEST(Report, ACellOfTwoLinesHasTwoLines) {
+  const ReportPart part = {{}, {}, nullptr, {{u"what"_s}, {{u"aten::mm\n<slower>"_s}}}};
+  const QByteArray html = report_html(u"a title"_s, {{u"a view"_s, {part}}});
+  EXPECT_TRUE(html.contains("aten::mm<br>&lt;slower&gt;")) << html.toStdString();
 }
 
 TEST_F(WindowExportTest, AReportIsOfThePlanThatIsChosenWhileItWaits) {

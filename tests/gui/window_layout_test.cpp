@@ -251,8 +251,29 @@ TEST_F(WindowLayoutTest, TheWheelScrollsPastChartsThatItDoesNotZoom) {
   }
 }
 
+class WhyInItsFirstWindow : public WindowLayoutTest {
+ protected:
+  // Shows a plan with a warning and with the moment of its peak in a window of this height.
+  void expect_whole_charts(PlanSet set, int height) {
+    window_.resize(1440, height);
+    window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
+    window_.raise_view(u"why"_s);
+    ASSERT_TRUE(is_idle());
+    ASSERT_TRUE(find<QLabel>("why_memory_warning").isVisible());
+    ASSERT_TRUE(find<QLabel>("why_peak").text().contains(u"while"_s));
+    const auto* area = window_.view(u"why"_s)->findChild<QScrollArea*>();
+    QCoreApplication::processEvents();
+    EXPECT_EQ(area->verticalScrollBar()->maximum(), 0) << "pixels are out of sight";
+    for (const char* chart : {"waterfall", "memory", "sensitivity"}) {
+      const auto* seen = window_.view(u"why"_s)->findChild<QWidget*>(to_qstring(chart));
+      ASSERT_NE(seen, nullptr) << chart;
+      EXPECT_EQ(seen->visibleRegion().boundingRect(), seen->rect()) << chart;
+    }
+  }
+};
+
 // Why shows all that it can say about a plan of the worked example.
-TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
+TEST_F(WhyInItsFirstWindow, APlanOfTheWorkedExampleIsShownWhole) {
   const planner::PlanRequest request = load_request(ScenarioChoice());
   Scenario scenario{request.model, request.cluster, request.stack, {}};
   scenario.plan.dp = 32;
@@ -263,20 +284,26 @@ TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   scenario.plan.seq_len = request.seq_len;
   PlanSet set = plan_set_of(scenario, u"a test"_s);
   set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak;
-  window_.resize(1440, 900);
-  window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
-  window_.raise_view(u"why"_s);
-  ASSERT_TRUE(is_idle());
-  ASSERT_TRUE(find<QLabel>("why_memory_warning").isVisible());
-  ASSERT_TRUE(find<QLabel>("why_peak").text().contains(u"while"_s));
-  const auto* area = window_.view(u"why"_s)->findChild<QScrollArea*>();
-  QCoreApplication::processEvents();
-  EXPECT_EQ(area->verticalScrollBar()->maximum(), 0) << "pixels are out of sight";
-  for (const char* chart : {"waterfall", "memory", "sensitivity"}) {
-    const auto* seen = window_.view(u"why"_s)->findChild<QWidget*>(to_qstring(chart));
-    ASSERT_NE(seen, nullptr) << chart;
-    EXPECT_EQ(seen->visibleRegion().boundingRect(), seen->rect()) << chart;
-  }
+  expect_whole_charts(std::move(set), 900);
+}
+
+// The frame of a window manager takes some of the screen.
+TEST_F(WhyInItsFirstWindow, APlanWithManyKindsOfMemoryIsShownWhole) {
+  Scenario scenario{
+      load_model("llama3.1-405b"), load_cluster("dgx-h100"), load_stack("megatron-core"), {}};
+  Plan& plan = scenario.plan;
+  plan.dp = 64;
+  plan.tp = 8;
+  plan.pp = 16;
+  plan.cp = 2;
+  plan.vpp = 2;
+  plan.zero_stage = 1;
+  plan.schedule = ScheduleKind::Interleaved;
+  plan.embedding_counts_as_layer = true;
+  plan.global_batch = 16 * plan.dp;
+  plan.seq_len = 8192;
+  expect_whole_charts(plan_set_of(scenario, u"a test"_s), 870);
+  EXPECT_GE(find<MemoryChart>("memory").plottableCount(), 10);
 }
 
 }  // namespace

@@ -120,6 +120,13 @@ TEST_F(WindowOpenedAgain, SaysThatItsRunTrainsAndStopsIt) {
   EXPECT_FALSE(button(u"run_stop"_s).isEnabled());
   EXPECT_TRUE(button(u"run_start"_s).isEnabled()) << qPrintable(view().starting_is_off());
   EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
+  // How it ended is still known when its files are read again.
+  for (int time = 0; time < 2; ++time) {
+    QTest::keyClick(&*again_, Qt::Key_F5);
+    ASSERT_TRUE(again_->is_busy());
+    ASSERT_TRUE(wait_for([&] { return !again_->is_busy(); }));
+    EXPECT_THAT(state(), Says("Stopped."));
+  }
 }
 
 TEST_F(WindowOpenedAgain, LeavesItsRunWhenItClosesAndNoticesItsEnd) {

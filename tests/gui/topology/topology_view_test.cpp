@@ -150,15 +150,10 @@ TEST(TopologyPainter, MarksALinkThatIsDrawnOrNone) {
   TopologyLayout layout;
   layout.lines.resize(3);
   for (sim::LinkIndex link = 0; link < 3; ++link) layout.lines[link].links = {link};
-  TopologyScene scene;
-  EXPECT_EQ(busiest_line(layout, scene), nullptr);
-  scene.utilisation = {0.1, 0.495, 0.2, 0.5};
-  scene.bottleneck = 3;
-  EXPECT_EQ(busiest_line(layout, scene), &layout.lines[1]);
-  scene.utilisation[1] = 0.4;
-  EXPECT_EQ(busiest_line(layout, scene), nullptr);
-  scene.bottleneck = 2;
-  EXPECT_EQ(busiest_line(layout, scene), &layout.lines[2]);
+  EXPECT_EQ(busiest_line(layout, {}), nullptr);
+  EXPECT_EQ(busiest_line(layout, {0.1, 0.495, 0.2, 0.5}), &layout.lines[1]);
+  EXPECT_EQ(busiest_line(layout, {0.1, 0.4, 0.2, 0.5}), nullptr);
+  EXPECT_EQ(busiest_line(layout, {0.1, 0.498, 0.5, 0.4}), &layout.lines[2]);
 }
 
 TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
@@ -221,6 +216,25 @@ TEST_F(TopologyViewTest, MarksTheBusiestLink) {
     EXPECT_LE(share, scene().utilisation[*scene().bottleneck]);
   EXPECT_GT(scene().utilisation[*scene().bottleneck], 0.0);
   EXPECT_LE(scene().utilisation[*scene().bottleneck], 1.0);
+}
+
+// Without room for the panel the scale of colours stands below the map.
+TEST_F(TopologyViewTest, ANarrowMapHasTheScaleBelowIt) {
+  const auto colours_at_bottom = [&] {
+    const QImage picture = paper().grab().toImage();
+    std::set<QRgb> colours;
+    for (int x = picture.width() / 2; x < picture.width(); ++x)
+      colours.insert(picture.pixel(x, picture.height() - 23));
+    int of_scale = 0;
+    for (int i = 0; i < 60; ++i)
+      of_scale += colours.contains(sequential_colour((i + 0.5) / 60, false).rgb()) ? 1 : 0;
+    return of_scale;
+  };
+  EXPECT_LT(colours_at_bottom(), 10);
+  shown(view_, {560, 480});
+  EXPECT_GE(colours_at_bottom(), 50);
+  for (const MapItem& item : canvas().layout_shown().items)
+    EXPECT_LT(item.box.bottom(), paper().height() - 38.0);
 }
 
 TEST_F(TopologyViewTest, HoverShowsGroupsAndClickKeepsThem) {
