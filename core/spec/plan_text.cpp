@@ -54,7 +54,11 @@ std::string stage_name(const Plan& plan, std::int64_t stage) {
   std::string name = fmt::format("stage {}", stage % plan.pp);
   if (!plan.replica_pools.empty())
     name += " on " + pool_name_of_stage(plan, static_cast<std::size_t>(stage));
-  return name;
+  if (!splits_replicas(plan)) return name;
+  const auto part = static_cast<std::size_t>(stage / plan.pp);
+  const std::int64_t first = first_replica(plan, part), last = first_replica(plan, part + 1) - 1;
+  return name + (first == last ? fmt::format(", replica {}", first)
+                               : fmt::format(", replicas {} to {}", first, last));
 }
 
 std::string recompute_text(const Plan& plan) {

@@ -27,7 +27,8 @@ std::string part_pools_text(const PoolReplicas& part, const char* between);
 std::string pools_text(const Plan& plan);
 
 // "stage 3"; "stage 3 on h100" where replicas on several pools have stages of their own, counted as
-// core/spec/pools.hpp does.
+// core/spec/pools.hpp does; "stage 3 on h100, replicas 4 to 7" where several of these may be on one
+// pool.
 std::string stage_name(const Plan& plan, std::int64_t stage);
 
 // "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".

@@ -261,6 +261,8 @@ TEST(Pools, StagesOfPartsLieOnTheirOwnPools) {
   EXPECT_EQ(pools_of_replicas(plan, 2), (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(pools_of_replicas(plan, 1), (std::vector<std::int32_t>{1}));
   EXPECT_EQ(pools_text(plan), "mixed+old 1×4 old 1×4");
+  EXPECT_EQ(stage_name(plan, 3), "stage 1 on old, replica 1");
+  EXPECT_EQ(stage_name(sound_replicas(), 3), "stage 1 on old");
 }
 
 // Interleaved schedules run a multiple of the stages: of the replicas on each pool.

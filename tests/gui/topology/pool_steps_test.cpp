@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "gui/timeline/span_text.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/two_pools.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -63,6 +65,24 @@ TEST(PoolSteps, LoadsOfEqualPoolsAreThoseOfOneCluster) {
   const std::int64_t half = one.plan.dp / 2, microbatches = one.plan.microbatches();
   replicas.plan.replica_pools = {{"first", half, microbatches}, {"second", half, microbatches}};
   expect_loads_of_one_cluster(replicas, one);
+}
+
+// The last stage of the last replicas alone is on the second pool, whose ranks are no plan by
+// themselves. The timeline knows them.
+TEST(PoolSteps, LinksOfStagesAndReplicasOnPoolsAreNotDrawn) {
+  Scenario both = on_two_pools(small_step().scenario);
+  Plan& plan = both.plan;
+  ASSERT_EQ(plan.pp, 2);
+  const std::int64_t half = plan.dp / 2, microbatches = plan.microbatches();
+  plan.replica_pools = {{"first", half, microbatches},
+                        {"", plan.dp - half, microbatches, {"first", "second"}}};
+  EXPECT_NE(thrown_by([&] { placed_steps(both, nullptr); }).find("/plan/replica_pools"),
+            std::string::npos);
+  both.cluster.pools[0].accelerator.memory = gigabytes(1000);
+  const RankLimits limits = limits_of(both);
+  const auto ranks = static_cast<std::int32_t>(plan.world_size());
+  for (std::int32_t rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(limits.of(rank).memory == gigabytes(1000), rank >= ranks * 3 / 4) << rank;
 }
 
 }  // namespace
