@@ -67,7 +67,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
                                std::optional<Algorithm> forced = std::nullopt,
                                const TokenTraffic& tokens = {});
 
-// The time of `collective_cost` between the kernels of a step. `collective_ratio` of the stack slows
+// The time of `collective_cost` between the kernels of a step. The stack's `collective_ratio` slows
 // down what the accelerators and their links do for a collective, and not what waits for the
 // network (docs/models/collectives.md).
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
