@@ -92,6 +92,11 @@ class Search {
     request_.progress(progress);
   }
 
+  void report_simulated() {
+    progress_.simulated = static_cast<std::int64_t>(simulated_.size());
+    report();
+  }
+
   void report_best() const {
     if (!request_.found) return;
     std::vector<PlanCandidate> plans;
@@ -124,10 +129,9 @@ class Search {
       if (batch.empty()) return;
       for (Simulated& each : simulate(batch)) keep(std::move(each), wanted, one_per_layout, best);
       if (!reports) continue;
-      progress_.simulated = static_cast<std::int64_t>(simulated_.size());
       if (!best.empty()) progress_.best_step = best.front().candidate.result.step;
       if (request_.progress) progress_.open = count_open(plans, next);
-      report();
+      report_simulated();
       report_best();
     }
   }
@@ -284,6 +288,7 @@ class Search {
       for (Simulated& each : simulate({plans.begin() + static_cast<std::ptrdiff_t>(next),
                                        plans.begin() + static_cast<std::ptrdiff_t>(end)}))
         candidates.push_back(std::move(each.candidate));
+      report_simulated();
       next = end;
     }
     return candidates;
@@ -305,6 +310,7 @@ class Search {
       const std::vector<EvaluatedPlan> wave = next_wave(plans, known, members);
       if (wave.empty()) break;
       for (Simulated& each : simulate(wave)) known.push_back(std::move(each));
+      report_simulated();
     }
     if (request_.stop.stop_requested()) return;
     std::vector<TradeOff> points;

@@ -260,7 +260,7 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
       is_sum ? u"Time, sum over %1 GPUs"_s.arg(devices.join(u" and "_s)) : u"Time on the GPU"_s;
   const bool compares = reports.size() > 1;
   TextTable table = compares ? compared_table(title, kFirstAndSecond)
-                             : TextTable{{title, u"time"_s, u"share of kernels"_s}, {}};
+                             : TextTable{{title, u"time"_s, u"share\nof kernels"_s}, {}};
   std::vector<Seconds> totals;
   for (const TraceReport& report : reports) {
     Seconds& total = totals.emplace_back();

@@ -103,9 +103,10 @@ void TimelinePainter::paint_axis() {
   painter_.fillRect(QRectF(0.0, 0.0, geometry_.axis.right(), kTimeAxisHeight), colours_.window);
   const QRectF corner(10.0, 0.0, geometry_.names.width() - 12.0, kTimeAxisHeight);
   painter_.setPen(colours_.muted_text);
-  painter_.drawText(corner, Qt::AlignVCenter | Qt::AlignLeft,
-                    u"%1 shown"_s.arg(time_text(Seconds(scene_.window.length()))));
   const QFontMetricsF metrics(font_);
+  const QString length = time_text(Seconds(scene_.window.length())), whole = length + u" shown"_s;
+  painter_.drawText(corner, Qt::AlignVCenter | Qt::AlignLeft,
+                    metrics.horizontalAdvance(whole) <= corner.width() ? whole : length);
   for (const TimeTick& tick : time_ticks(scene_.window, geometry_.plot.width(), kTickSpacing)) {
     const double x =
         geometry_.plot.left() + scene_.window.pixel_of(tick.time, geometry_.plot.width());

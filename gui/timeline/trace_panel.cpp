@@ -7,6 +7,7 @@
 #include <QTextDocumentFragment>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <numeric>
 
 #include "gui/models/text.hpp"
@@ -22,11 +23,11 @@ constexpr int kWidth = 32, kLeastPanelWidth = 20;
 // Makes the table as high as all of its rows: the panel scrolls as a whole.
 void fit_height(QTableWidget& widget) {
   int height = widget.horizontalHeader()->sizeHint().height() + 2 * widget.frameWidth();
-  const int line = widget.fontMetrics().lineSpacing();
+  constexpr int kBetweenRows = 6;
+  const QAbstractItemView& view = widget;
   for (int row = 0; row < widget.rowCount(); ++row) {
-    const auto further = widget.item(row, 0)->text().count(u'\n');
-    widget.setRowHeight(
-        row, widget.verticalHeader()->defaultSectionSize() + static_cast<int>(further) * line);
+    widget.setRowHeight(row, std::max(widget.verticalHeader()->defaultSectionSize(),
+                                      kBetweenRows + view.sizeHintForRow(row)));
     height += widget.rowHeight(row);
   }
   widget.setFixedHeight(height);
@@ -35,8 +36,8 @@ void fit_height(QTableWidget& widget) {
 void show_whole(QTableWidget& widget, const TextTable& table) {
   show_table(widget, table);
   widget.setVisible(!table.rows.empty());
-  fit_height(widget);
   widget.horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  fit_height(widget);
 }
 
 QTableWidget* whole_table(const QString& name) {
@@ -44,13 +45,12 @@ QTableWidget* whole_table(const QString& name) {
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   table->setFrameShape(QFrame::NoFrame);
-  // A long name of a kernel would push the cause of its difference out of its row.
-  table->setWordWrap(false);
   table->setFocusPolicy(Qt::NoFocus);
   table->hide();
-  // The rows follow the letters first.
-  follow_letters(*table,
-                 [table] { QTimer::singleShot(0, table, [table] { fit_height(*table); }); });
+  // The rows follow the letters and the columns first.
+  const auto fit_later = [table] { QTimer::singleShot(0, table, [table] { fit_height(*table); }); };
+  follow_letters(*table, fit_later);
+  QObject::connect(table->horizontalHeader(), &QHeaderView::sectionResized, table, fit_later);
   return table;
 }
 
@@ -65,6 +65,8 @@ TracePanel::TracePanel(QWidget* parent)
       step_(whole_table(u"trace_step"_s)),
       differences_(whole_table(u"trace_differences"_s)) {
   setObjectName(u"trace_panel"_s);
+  // Long names of kernels would take many lines.
+  differences_->setWordWrap(false);
   follow_letters(*this, [this] {
     setMinimumWidth(kLeastPanelWidth * fontMetrics().height());
     setMaximumWidth(kWidth * fontMetrics().height());

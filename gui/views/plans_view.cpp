@@ -9,6 +9,7 @@
 #include <QMenu>
 #include <QMouseEvent>
 #include <QSettings>
+#include <QShortcut>
 #include <QTableView>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "core/spec/pools.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -84,6 +86,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   connect(baseline, &BaselineBar::return_wanted, this, &PlansView::return_wanted);
   layout->addWidget(baseline);
   layout->addWidget(empty_, 1);
+  setFocusProxy(view_);
   columns_ = new PlanColumns(model_, view_, columns_button_);
   connect_models();
   show_waiting(
@@ -180,6 +183,11 @@ void PlansView::connect_models() {
       Q_EMIT remedy_wanted(set->infeasible->closes_it[remedy]);
   });
   connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
+  // Without a mouse: holds the chosen plan, beside which the next ones are chosen.
+  const auto* hold = new QShortcut(Qt::Key_Space, view_, nullptr, nullptr, Qt::WidgetShortcut);
+  connect(hold, &QShortcut::activated, this, [this] {
+    if (selection_->chosen()) compare_or_stop(static_cast<int>(*selection_->chosen()));
+  });
 }
 
 void PlansView::open_menu(const QPoint& at) {
@@ -230,9 +238,12 @@ void PlansView::mark_outdated() {
 }
 
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
-  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(
-      tr("No plan fits"),
-      to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
+  const planner::PlanRequest& request = selection_->set()->request;
+  const auto in_words = [word = accelerator_word(request.cluster)](const std::string& sentence) {
+    return with_accelerator(to_qstring(sentence), word).toHtmlEscaped();
+  };
+  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(tr("No plan fits"),
+                                               in_words(planner::no_plan_text(request, none)));
   if (none.nearest) {
     text += u"<p>%1</p>"_s.arg(
         tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
@@ -245,7 +256,7 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
     text += tr("<p>What would help:</p>") + u"<p>"_s;
     for (std::size_t i = 0; i < none.closes_it.size(); ++i)
       text += u"• <a href=\"%1\">%2</a><br>"_s.arg(i).arg(
-          to_qstring(planner::remedy_text(none.closes_it[i])).toHtmlEscaped());
+          in_words(planner::remedy_text(none.closes_it[i])));
     text += u"</p>"_s;
   }
   empty_->show_hint(text);

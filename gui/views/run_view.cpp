@@ -83,7 +83,7 @@ QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   // An estimate has no parts of a second.
   const Seconds left(std::ceil((wanted - done) * step_s));
   return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
-      .arg(percent_text(done / wanted), long_time_text(left), time_text(Seconds(step_s)));
+      .arg(share_text(done / wanted), long_time_text(left), time_text(Seconds(step_s)));
 }
 
 QString text_of_damage(const RunFollower& run, const QString& metrics) {

@@ -2,7 +2,6 @@
 
 #include <QApplication>
 #include <QChildEvent>
-#include <QDataStream>
 #include <QDockWidget>
 #include <QEvent>
 #include <QLayout>
@@ -27,12 +26,11 @@ constexpr int kFirstWidth = 320, kUpperPermille = 482;
 // The height of a window in lines of letters that has room for views above each other.
 constexpr int kLinesOfTwoViews = 40;
 
-// Qt restores no geometry of a screen of quite another width, which is not damaged for that.
-bool is_geometry(const QByteArray& state) {
-  constexpr quint32 kBeginOfGeometry = 0x1D9D0CB;
-  quint32 begin = 0;
-  QDataStream(state) >> begin;
-  return begin == kBeginOfGeometry;
+// True if a geometry begins as another one does, with Qt's magic number and version, and is as
+// long. Qt also takes one that ends early, and refuses that of a screen of quite another width.
+bool has_form_of(const QByteArray& geometry, const QByteArray& other) {
+  constexpr qsizetype kBegin = 8;
+  return geometry.size() == other.size() && geometry.startsWith(other.first(kBegin));
 }
 
 bool takes_tab(const QWidget& widget) {
@@ -154,19 +152,25 @@ void Docks::open_tab_menu(QTabBar* tabs, const QPoint& at) {
 void Docks::maximise(bool on) {
   if (on == is_maximised()) return;
   QDockWidget* kept = current();
-  if (on) {
-    before_maximised_ = window_->saveState();
-    // The window of a floating view would be left empty.
-    kept->setFloating(false);
-    for (QDockWidget* dock : docks_) dock->setVisible(dock == kept);
-  } else {
-    restore_state(*std::exchange(before_maximised_, std::nullopt));
-    kept->raise();
-  }
+  if (on) return keep_alone(kept, window_->saveState());
+  restore_state(*std::exchange(before_maximised_, std::nullopt));
+  kept->raise();
+  finish_maximising(kept);
+}
+
+void Docks::keep_alone(QDockWidget* kept, const QByteArray& before) {
+  before_maximised_ = before;
+  // The window of a floating view would be left empty.
+  kept->setFloating(false);
+  for (QDockWidget* dock : docks_) dock->setVisible(dock == kept);
+  finish_maximising(kept);
+}
+
+void Docks::finish_maximising(QDockWidget* kept) {
   kept->widget()->setFocus();
   last_ = kept;
   update_titles();
-  Q_EMIT maximised_changed(on);
+  Q_EMIT maximised_changed(is_maximised());
 }
 
 // A state may be that of a window of another size: the width that the first dock gets from it is
@@ -317,6 +321,7 @@ bool Docks::eventFilter(QObject* watched, QEvent* event) {
 void Docks::save(QSettings& settings) const {
   settings.setValue(u"window/geometry"_s, window_->saveGeometry());
   settings.setValue(u"window/layout"_s, before_maximised_.value_or(window_->saveState()));
+  settings.setValue(u"window/maximised"_s, is_maximised() ? current()->objectName() : QString());
 }
 
 QStringList Docks::restore(const QSettings& settings) {
@@ -326,14 +331,18 @@ QStringList Docks::restore(const QSettings& settings) {
     if (settings.contains(name) && !put(settings.value(name).toByteArray())) damaged.append(name);
   };
   restore_value("window/geometry", [this](const QByteArray& state) {
-    const bool restored = window_->restoreGeometry(state);
+    if (!has_form_of(state, window_->saveGeometry())) return false;
+    window_->restoreGeometry(state);
     window_->resize(
         window_->size().boundedTo(largest_size()));  // It may come from a larger screen.
-    return restored || is_geometry(state);
+    return true;
   });
   restore_value("window/layout", [this](const QByteArray& state) {
     return window_->restoreState(state) || (window_->restoreState(default_layout_), false);
   });
+  const QString maximised = settings.value(u"window/maximised"_s).toString();
+  for (QDockWidget* dock : docks_)
+    if (dock->objectName() == maximised) keep_alone(dock, window_->saveState());
   return damaged;
 }
 

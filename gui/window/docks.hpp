@@ -88,6 +88,9 @@ class Docks : public QObject {
   // Shares out a window of this size among the docks in their first places.
   void share_out(const QSize& room);
   bool restore_state(const QByteArray& state);
+  // Gives a dock the whole window; `before` is the state to which it returns.
+  void keep_alone(QDockWidget* kept, const QByteArray& before);
+  void finish_maximising(QDockWidget* kept);
   // Leaves out the title of a dock whose tab says it already.
   void update_titles();
   void update_titles_later();

@@ -154,6 +154,7 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   if (!timelines.empty()) left_out += take_timelines(timelines);
   if (!traces.empty()) left_out += take_traces(traces);
   if (!profiles.empty()) take_profiles(profiles);
+  note_opened(OpenedKind::Scenario, scenarios);
   note_opened(OpenedKind::Plans, plans);
   note_opened(OpenedKind::Timelines, traces.empty() ? timelines : traces);
   note_opened(OpenedKind::Runs, runs.empty() ? tunings : runs);

@@ -31,8 +31,8 @@ class RecentFiles {
 };
 
 // Files of a kind take the place of others of that kind. Parts are the files that the scenario
-// names, profiles those of the forecast.
-enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts, Profiles };
+// names, profiles those of the forecast; its own file is open until a field is edited.
+enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts, Profiles, Scenario };
 
 class OpenedFiles : public QObject {
   Q_OBJECT

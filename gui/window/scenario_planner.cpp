@@ -11,6 +11,7 @@
 #include "core/spec/pools.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -78,7 +79,18 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
 }
 
 void ScenarioPlanner::follow_document() {
-  connect(parts_.document, &ScenarioDocument::changed, this, &ScenarioPlanner::plan_anew);
+  connect(parts_.document, &ScenarioDocument::changed, this, [this] {
+    parts_.opened->set(OpenedKind::Scenario, {});
+    plan_anew();
+  });
+  connect(parts_.selection, &Selection::set_changed, this, &ScenarioPlanner::compare_as_before);
+}
+
+// Compares with the plan of the last session once it is found, unless another one is compared.
+void ScenarioPlanner::compare_as_before() {
+  if (!compared_wanted_) return;
+  if (!parts_.selection->compared()) parts_.selection->compare_with(*compared_wanted_);
+  if (parts_.selection->compared()) compared_wanted_.reset();
 }
 
 void ScenarioPlanner::start() {
@@ -91,6 +103,7 @@ void ScenarioPlanner::plan_anew() {
   parts_.messages->take_back(u"replanning"_s);
   if (adopts_) return;
   parts_.selection->prefer(std::nullopt);
+  compared_wanted_.reset();
   parts_.step->leave_timelines();
   parts_.scenario->show_origin({});
   parts_.plans->mark_outdated();
@@ -186,10 +199,11 @@ void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
       set.infeasible ? pool_cluster(cluster, set.infeasible->pool) : std::optional<ClusterSpec>();
   const auto choice =
       with_remedies(parts_.document->choice(), remedies, pool.value_or(cluster).accelerator.memory);
-  if (choice) return parts_.document->replace(to_qstring(planner::remedy_text(remedies)), *choice);
+  const QString text =
+      with_accelerator(to_qstring(planner::remedy_text(remedies)), accelerator_word(cluster));
+  if (choice) return parts_.document->replace(text, *choice);
   parts_.messages->say(u"command"_s, Tone::Problem,
-                       tr("No field of Scenario can take this change: %1.")
-                           .arg(to_qstring(planner::remedy_text(remedies))));
+                       tr("No field of Scenario can take this change: %1.").arg(text));
 }
 
 void ScenarioPlanner::plan_at(planner::SweepAxis axis, double value) {
@@ -224,8 +238,12 @@ void ScenarioPlanner::return_to_baseline() {
 }
 
 void ScenarioPlanner::save(QSettings& settings) const {
-  const std::optional<Plan> chosen = parts_.selection->preference();
-  settings.setValue(u"plans/chosen"_s, chosen ? to_qstring(to_json(*chosen).dump()) : QString());
+  const auto keep_plan = [&](const QString& key, const std::optional<Plan>& plan) {
+    settings.setValue(key, plan ? to_qstring(to_json(*plan).dump()) : QString());
+  };
+  keep_plan(u"plans/chosen"_s, parts_.selection->preference());
+  const auto compared = parts_.selection->compared_scenario();
+  keep_plan(u"plans/compared"_s, compared ? std::optional(compared->plan) : compared_wanted_);
   if (baseline_job_.is_running()) return;  // The session has the baseline that is being read.
   const std::optional<Baseline>& baseline = parts_.selection->baseline();
   settings.remove(u"baseline"_s);
@@ -241,9 +259,13 @@ void ScenarioPlanner::restore(const QSettings& settings) {
   const auto text = [&](const QString& key) {
     return settings.value(key).toString().toStdString();
   };
+  const auto plan = [&](const QString& key) {
+    const std::string kept = text(key);
+    return kept.empty() ? std::nullopt : std::optional(read_chosen_plan(kept));
+  };
   try {
-    const std::string chosen = text(u"plans/chosen"_s);
-    if (!chosen.empty()) parts_.selection->prefer(read_chosen_plan(chosen));
+    parts_.selection->prefer(plan(u"plans/chosen"_s));
+    compared_wanted_ = plan(u"plans/compared"_s);
   } catch (const InputError& error) {
     parts_.messages->say(u"chosen"_s, Tone::Problem,
                          tr("The plan that was chosen in the last session cannot be used: %1")

@@ -80,6 +80,7 @@ class ScenarioPlanner : public QObject {
   }
 
  private:
+  void compare_as_before();
   // Returns false, after a message, if the shown plans are not those of the fields.
   bool is_of_fields();
   void show_problems(const std::vector<Problem>& problems);
@@ -98,6 +99,8 @@ class ScenarioPlanner : public QObject {
   // The fields that the shown plans were found for; none if they come from a file whose scenario no
   // fields can describe.
   std::optional<ScenarioChoice> shown_ = ScenarioChoice();
+  // The plan that the last session compared with, until it is found.
+  std::optional<Plan> compared_wanted_;
   BackgroundJob<Baseline> baseline_job_;
 };
 

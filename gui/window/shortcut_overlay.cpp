@@ -25,6 +25,7 @@ struct Gesture {
 constexpr std::array kGestures = {
     Gesture{"Click", "choose a plan"},
     Gesture{"Ctrl+click", "compare the chosen plan with another"},
+    Gesture{"Space", "in the table: compare this plan with the next one"},
     Gesture{"Drag", "lasso around points; with Shift a rectangle"},
     Gesture{"Wheel", "zoom a plot; over an axis only that one"},
     Gesture{"Middle drag", "pan a plot"},

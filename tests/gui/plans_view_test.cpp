@@ -82,6 +82,22 @@ TEST_F(PlansViewTest, FiguresNameTheAcceleratorsOfTheCluster) {
   EXPECT_EQ(axis.currentText(), u"Tokens/s (per GPU)"_s);
 }
 
+TEST_F(PlansViewTest, WhyNoPlanFitsNamesTheAcceleratorsOfTheCluster) {
+  PlanSet set = *small_set();
+  set.plans.clear();
+  set.on_front.clear();
+  set.request.cluster.accelerator.architecture = Architecture::Tpu;
+  planner::NoFeasiblePlan none;
+  none.obstacle.kind = planner::ObstacleKind::Memory;
+  none.closes_it = {{{planner::RemedyField::Gpus, std::int64_t{512}}}};
+  set.infeasible = none;
+  show(set);
+  const QString text = window_.findChild<PlansView*>()->findChild<QLabel*>(u"hint"_s)->text();
+  EXPECT_THAT(text, Says("TPUs: the smallest one needs"));
+  EXPECT_THAT(text, Says("of memory per TPU,"));
+  EXPECT_THAT(text, Says("512 TPUs</a>"));
+}
+
 TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsShown) {
   ScenarioChoice choice = small_choice();
   choice.gpus = 2;

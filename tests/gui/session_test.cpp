@@ -1,5 +1,7 @@
+#include <QAction>
 #include <QComboBox>
 #include <QDir>
+#include <QDockWidget>
 #include <QDoubleSpinBox>
 #include <QFile>
 #include <QLineEdit>
@@ -67,6 +69,62 @@ TEST_F(Session, TheChosenPlanAndTheFilterComeBack) {
   window.selection().choose(0);
   window.selection().show(small_set());
   EXPECT_EQ(window.selection().chosen(), std::optional<std::size_t>(0));
+}
+
+TEST_F(Session, TheComparedPlanComesBackOnceItIsFound) {
+  {
+    MainWindow window(&settings_);
+    window.document().reset(small_choice());
+    window.selection().show(small_set());
+    window.selection().compare_with(1);
+    window.show();
+    window.close();
+  }
+  {  // A session that ends before the plan is found keeps it.
+    MainWindow window(&settings_);
+    window.show();
+    window.close();
+  }
+  MainWindow window(&settings_);
+  window.show();
+  EXPECT_EQ(window.selection().compared(), std::nullopt);
+  window.selection().show(small_set());
+  EXPECT_EQ(window.selection().compared(), std::optional<std::size_t>(1));
+  window.selection().compare_with(std::nullopt);
+  window.selection().show(small_set());
+  EXPECT_EQ(window.selection().compared(), std::nullopt);
+}
+
+TEST_F(Session, AMaximisedViewComesBackAndGivesTheOthersTheirPlaces) {
+  const auto shown = [](const MainWindow& window) {
+    QStringList titles;
+    for (const QDockWidget* dock : window.docks())
+      if (!dock->isHidden()) titles.append(dock->windowTitle());
+    return titles;
+  };
+  QStringList before;
+  QRect place;
+  {
+    MainWindow window(&settings_);
+    window.show();
+    QCoreApplication::processEvents();
+    before = shown(window);
+    place = window.findChild<QDockWidget*>(u"plans"_s)->geometry();
+    window.raise_view(u"timeline"_s);
+    window.findChild<QAction*>(u"view.maximise"_s)->trigger();
+    ASSERT_EQ(shown(window), QStringList{u"Timeline"_s});
+    window.close();
+  }
+  MainWindow window(&settings_);
+  window.show();
+  QCoreApplication::processEvents();
+  EXPECT_EQ(shown(window), QStringList{u"Timeline"_s});
+  auto* maximise = window.findChild<QAction*>(u"view.maximise"_s);
+  EXPECT_TRUE(maximise->isChecked());
+  maximise->trigger();
+  QCoreApplication::processEvents();
+  EXPECT_EQ(shown(window), before);
+  EXPECT_EQ(window.findChild<QDockWidget*>(u"plans"_s)->geometry(), place);
 }
 
 TEST_F(Session, ADamagedChosenPlanIsReported) {
@@ -200,6 +258,7 @@ TEST_F(Session, OfAScreenOfAnotherWidthIsReadWithoutAWord) {
     return window.findChild<MessageBar*>(u"message_bar"_s)->text();
   };
   EXPECT_EQ(said_with(geometry), QString());
+  EXPECT_THAT(said_with(geometry.first(kWidthOfScreen)), Says("window/geometry"));
   EXPECT_THAT(said_with("no geometry"), Says("window/geometry"));
 }
 

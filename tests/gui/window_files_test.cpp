@@ -106,6 +106,26 @@ TEST_F(WindowFilesTest, AFileThatChangesIsOfferedAndReadAgain) {
   ASSERT_TRUE(waits_to_say("plan.json has changed"));
 }
 
+// An edit makes the fields other ones than those of the file.
+TEST_F(WindowFilesTest, AScenarioThatChangesIsOfferedUntilAFieldIsEdited) {
+  ScenarioChoice choice = small_choice();
+  const auto write_batch = [&](std::int64_t batch) {
+    choice.global_batch = batch;
+    return write("scenario.json", scenario_file(choice).dump());
+  };
+  drop({write_batch(16)});
+  write_batch(32);
+  ASSERT_TRUE(waits_to_say("scenario.json has changed"));
+  click(u"scenario.json has changed"_s, "offer");
+  ASSERT_TRUE(wait_for([&] { return window_.document().choice().global_batch == 32; }));
+  choice.gpus = 2 * window_.document().choice().gpus;
+  window_.document().replace(u"an edit"_s, choice);
+  write_batch(64);
+  QTest::qWait(1000);
+  EXPECT_FALSE(said().contains(u"has changed"_s));
+  EXPECT_EQ(window_.document().choice().global_batch, 32);
+}
+
 TEST_F(WindowFilesTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   const QString first = write_plan("first.json", 0);
   const QString second = write_plan("second.json", 3);

@@ -26,6 +26,21 @@ class WindowFocusTest : public WindowTest {
   }
 };
 
+// Space holds the chosen plan, and the ones that are chosen next are compared with it.
+TEST_F(WindowFocusTest, PlansAreComparedWithoutAMouse) {
+  show_plans();
+  window_.raise_view(u"plans"_s);
+  const auto press = [](Qt::Key key) { QTest::keyClick(QApplication::focusWidget(), key); };
+  ASSERT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
+  press(Qt::Key_Space);
+  press(Qt::Key_Down);
+  EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(1));
+  EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(0));
+  press(Qt::Key_Up);
+  press(Qt::Key_Space);
+  EXPECT_EQ(window_.selection().compared(), std::nullopt);
+}
+
 // Qt counts a view that is behind the tab of another as visible.
 TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
   show_plans();

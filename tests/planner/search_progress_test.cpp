@@ -77,5 +77,20 @@ TEST(SearchProgress, CountsThePlansThatMayStillReplaceOneOfTheBest) {
   }
 }
 
+// Simulations of the front and of other layouts, which follow those of the best plans, take long.
+TEST(SearchProgress, GoesOnUntilAllPlansAreSimulated) {
+  PlanRequest request = llama_on_one_node();
+  request.layouts = 20;
+  std::vector<std::int64_t> final_ones;
+  request.progress = [&](const SearchProgress& progress) {
+    if (progress.open == 0) final_ones.push_back(progress.simulated);
+  };
+  const SearchResult result = search(request);
+  ASSERT_GT(final_ones.size(), 3U);
+  EXPECT_LT(final_ones.front(), final_ones.back());
+  EXPECT_TRUE(std::ranges::is_sorted(final_ones));
+  EXPECT_EQ(final_ones.back(), result.counts.simulated);
+}
+
 }  // namespace
 }  // namespace shardwright::planner
