@@ -107,8 +107,8 @@ class RankProcesses {
       if (code != 0 && (first_failure_ == 0 || code == kBadInputStatus)) first_failure_ = code;
       if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
-      log_error(fmt::format("{} was ended by signal {} ({})", watch_.name(number), WTERMSIG(status),
-                            strsignal(WTERMSIG(status))));
+      log_error(fmt::format("signal {} ({}) ended {}", WTERMSIG(status),
+                            strsignal(WTERMSIG(status)), watch_.name(number)));
       lost_.insert(number);
     }
     std::this_thread::sleep_for(kProcessPollInterval);

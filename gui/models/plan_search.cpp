@@ -152,7 +152,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   const auto reached = std::make_shared<Reached>();
   const auto search_one = [&] {
     const planner::SearchResult result = planner::search(request);
-    // Not all that is simulated is reported, as are the plans of the front.
+    // Searches on several pools report no simulations.
     reached->checked = std::max(reached->checked, result.counts.space);
     reached->simulated = std::max(reached->simulated, result.counts.simulated);
     return result;

@@ -125,7 +125,9 @@ Dollars RunForecast::cost_after(Seconds time) const {
 }
 
 QString run_share_text(double share) {
-  return fixed_text(100.0 * share, 2) + u" %"_s;
+  const double percent = 100.0 * share;
+  if (percent > 0.0 && percent < 0.01) return u"< 0.01 %"_s;
+  return fixed_text(percent, 2) + u" %"_s;
 }
 
 RunForecast forecast_run(const RunQuestion& question, const std::function<void(double)>& progress,
