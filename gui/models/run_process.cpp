@@ -192,7 +192,8 @@ void RunProcess::start_tied(const QString& command, const QStringList& arguments
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     throw RuntimeFailure("no socket can be opened");
   process_->setChildProcessModifier([watched = ends[1]] {
-    setsid();  // The terminal of this program must not end a run that was let go.
+    setsid();                 // The terminal of this program must not end a run that was let go.
+    signal(SIGINT, SIG_DFL);  // A shell ignores it in programs that it starts in the background.
     const pid_t run = getpid();
     const pid_t watcher = fork();
     if (watcher < 0) _exit(1);

@@ -49,6 +49,7 @@ ScenarioChoice on_this_machine(const ScenarioChoice& choice) {
 void end_with_this_program(QProcess& process) {
   process.setChildProcessModifier([program = getpid()] {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signal(SIGINT, SIG_DFL);  // A shell ignores it in programs that it starts in the background.
     if (getppid() != program) _exit(1);  // The program has ended before the line above.
   });
 }

@@ -13,6 +13,7 @@
 #include <QTableWidget>
 #include <QToolButton>
 #include <cmath>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "calibration/calibrate.hpp"
@@ -151,7 +152,9 @@ TEST_F(ClosedDuringARun, AWindowWhoseRunEndsAsksNoMore) {
   EXPECT_TRUE(window_.isVisible());
 }
 
+// Also in a window that a shell started in the background, where SIGINT is ignored.
 TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
+  const auto before = std::signal(SIGINT, SIG_IGN);
   const QString metrics = run_.filePath(u"metrics.jsonl"_s);
   // A run that was faster than its stop is tried again.
   for (int i = 0; i == 0 || (QFileInfo(metrics).size() > 0 && i < 20); ++i) {
@@ -163,6 +166,7 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
   EXPECT_TRUE(state().startsWith(u"Stopped."_s));
   EXPECT_FALSE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
+  std::signal(SIGINT, before);
 }
 
 // The run opened its log and wrote no step into it.

@@ -2,6 +2,7 @@
 
 #include <QComboBox>
 #include <QDir>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
@@ -58,7 +59,9 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   EXPECT_EQ(window_.document().choice(), before);
 }
 
+// Also from a window that a shell started in the background, where SIGINT is ignored.
 TEST_F(ThisMachineTest, AProbeIsAnnouncedAndCanBeStopped) {
+  const auto before = std::signal(SIGINT, SIG_IGN);
   window_.document().reset(small_choice());
   trigger("plan.here");
   EXPECT_TRUE(said().contains(u"Probing this machine"_s));
@@ -71,6 +74,7 @@ TEST_F(ThisMachineTest, AProbeIsAnnouncedAndCanBeStopped) {
   EXPECT_EQ(window_.document().choice(), small_choice());
   ASSERT_NE(window_.selection().set(), nullptr);
   EXPECT_TRUE(window_.selection().set()->complete);
+  std::signal(SIGINT, before);
 }
 
 TEST_F(ThisMachineTest, ADamagedProfileIsReported) {
