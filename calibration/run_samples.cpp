@@ -310,10 +310,10 @@ class Sampler {
       busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
   }
 
-  // A collective or message that ended at `end`, with the times at which its members were ready.
-  // `alike`: they are of one stage.
+  // Adds a collective or message that ended at `end`, with the times at which its members were
+  // ready. Only members of one stage, `of_one_stage`, show how far ranks lie apart.
   void add_exchange(std::int64_t step, const Op& op, const std::vector<double>& readies, double end,
-                    bool alike) {
+                    bool of_one_stage) {
     const auto& work = std::get<CommunicationWork>(op.work);
     const double last = *std::max_element(readies.begin(), readies.end());
     ExchangeTiming timing;
@@ -325,7 +325,7 @@ class Sampler {
     timing.bytes = work.bytes;
     Exchange& exchange = exchange_of(timing);
     exchange.values[step].push_back(std::max(kLeast, end - last));
-    if (alike) exchange.skews[step].push_back(std::max(kLeast, last - mean(readies)));
+    if (of_one_stage) exchange.skews[step].push_back(std::max(kLeast, last - mean(readies)));
     exchange.timing.total += Seconds((end - mean(readies)) * static_cast<double>(readies.size()));
   }
 

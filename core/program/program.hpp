@@ -127,7 +127,7 @@ struct Block {
   // (core/spec/pools.hpp).
   std::int32_t pool = 0;
   // The pools that its messages to other stages reach, and those that its collectives between parts
-  // of the replicas join; empty where that is no other pool.
+  // of the replicas join. Both are empty where all of that stays on the block's own pool.
   std::vector<std::int32_t> stage_pools{}, replica_pools{};
 };
 

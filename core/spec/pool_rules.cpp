@@ -129,7 +129,7 @@ bool stages_are_outermost(const Plan& plan) {
   return plan.pp == 1 || ranks_inside_data(plan) == plan.tp * plan.cp;
 }
 
-bool lie_alike(const PoolReplicas& a, const PoolReplicas& b, std::int64_t stages) {
+bool have_the_same_pools(const PoolReplicas& a, const PoolReplicas& b, std::int64_t stages) {
   for (std::size_t stage = 0; stage < static_cast<std::size_t>(stages); ++stage)
     if (a.pool_of(stage) != b.pool_of(stage)) return false;
   return true;
@@ -147,7 +147,7 @@ std::optional<Problem> problem_of_names(const Plan& plan, std::size_t part) {
                    format_plural(static_cast<std::int64_t>(names), "name"),
                    fmt::format("{}, one per pipeline stage", plan.pp)};
   for (std::size_t before = 0; before < part; ++before)
-    if (lie_alike(plan.replica_pools[before], own, plan.pp))
+    if (have_the_same_pools(plan.replica_pools[before], own, plan.pp))
       return Problem{where() + (names == 0 ? "/pool" : "/stage_pools"),
                      names == 0 ? fmt::format("\"{}\" again", own.pool)
                                 : fmt::format("{} again", fmt::join(own.stage_pools, ", ")),

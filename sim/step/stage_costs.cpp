@@ -216,7 +216,7 @@ StageMessages::StageMessages(const CutContext& cut) {
     outside_.emplace_back(pool.outside, cut.stack, true);
     const auto same = std::ranges::find(cut.pools, pool.cluster.name,
                                         [](const PoolCosts& each) { return each.cluster.name; });
-    first_alike_.push_back(static_cast<std::size_t>(same - cut.pools.begin()));
+    first_of_pool_.push_back(static_cast<std::size_t>(same - cut.pools.begin()));
   }
 }
 
@@ -227,12 +227,13 @@ void StageMessages::use_groups_of(const Plan& plan) {
 
 double StageMessages::between(std::size_t a, std::size_t b, OpKind kind, Group group,
                               double bytes) {
-  if (a == b || first_alike_[a] == first_alike_[b]) return inside_[a].of(kind, group, bytes);
+  if (a == b || first_of_pool_[a] == first_of_pool_[b]) return inside_[a].of(kind, group, bytes);
   return std::max(outside_[a].of(kind, group, bytes), outside_[b].of(kind, group, bytes));
 }
 
 double StageMessages::over_all(OpKind kind, Group group, double bytes) {
-  const bool on_one = std::ranges::all_of(first_alike_, [](std::size_t pool) { return pool == 0; });
+  const bool on_one =
+      std::ranges::all_of(first_of_pool_, [](std::size_t pool) { return pool == 0; });
   if (on_one) return inside_.front().of(kind, group, bytes);
   double slowest = 0.0;
   for (MessageTimes& pool : outside_) slowest = std::max(slowest, pool.of(kind, group, bytes));

@@ -190,8 +190,8 @@ class StageMessages {
   std::vector<MessageTimes> inside_;
   // Messages to other pools; empty where there are none.
   std::vector<MessageTimes> outside_;
-  // The first entry of the same pool.
-  std::vector<std::size_t> first_alike_;
+  // For each entry, the first one of the same pool.
+  std::vector<std::size_t> first_of_pool_;
 };
 
 // The costs of the plans of one cut, one plan after the other. It keeps those that neighbours
