@@ -159,8 +159,11 @@ std::string plan_text(const Plan& plan) {
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
   for (const PoolReplicas& part : plan.replica_pools)
-    text += fmt::format(", {} on {}", format_plural(part.replicas, "replica"),
-                        printable(part_pools_text(part, " then ")));
+    text +=
+        fmt::format(", {} on {}", format_plural(part.replicas, "replica"),
+                    printable(part_pools_text(part, " then "))) +
+        (part.experts > 0 ? fmt::format(" with {} a rank", format_plural(part.experts, "expert"))
+                          : "");
   if (!plan.stage_pools.empty())
     text += ", on " + printable(fmt::format("{}", fmt::join(pools_of(plan), " then ")));
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)

@@ -13,6 +13,7 @@
 #include "core/program/groups.hpp"
 #include "core/spec/adapters.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -319,6 +320,7 @@ bool some_layers_kept(const Plan& plan) {
 PartParameters& PartParameters::operator+=(const PartParameters& more) {
   dense += more.dense;
   expert += more.expert;
+  mean_expert += more.mean_expert;
   tensor_reduced += more.tensor_reduced;
   frozen_dense += more.frozen_dense;
   frozen_expert += more.frozen_expert;
@@ -330,6 +332,12 @@ PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, cons
   for (const ParameterTensor& tensor : tensors) {
     const auto elements = static_cast<double>(tensor.elements());
     const auto tp = static_cast<double>(plan.tp), ep = static_cast<double>(plan.ep);
+    // The ranks that share a tensor of experts, whose first dimension these are, if each held as
+    // many of them as this one.
+    const double ranks = numbers_experts(plan)
+                             ? static_cast<double>(tensor.shape[0]) /
+                                   static_cast<double>(experts_of_rank(plan, tensor.shape[0]))
+                             : ep;
     parameters.tensor_reduced += reduced_over_tensor(tensor, plan);
     switch (tensor.shard) {
       case ShardKind::Replicated:
@@ -344,10 +352,12 @@ PartParameters rank_parameters(const std::vector<ParameterTensor>& tensors, cons
         break;
       case ShardKind::ExpertColumn:
       case ShardKind::ExpertRow:
-        parameters.expert += elements / (ep * static_cast<double>(plan.expert_tp));
+        parameters.expert += elements / (ranks * static_cast<double>(plan.expert_tp));
+        parameters.mean_expert += elements / (ep * static_cast<double>(plan.expert_tp));
         break;
       case ShardKind::ExpertReplicated:
-        parameters.expert += elements / ep;
+        parameters.expert += elements / ranks;
+        parameters.mean_expert += elements / ep;
         break;
     }
   }

@@ -53,6 +53,8 @@ struct PartParameters {
   // format than the trained ones counts for the part of an element that it takes.
   double frozen_dense = 0.0;
   double frozen_expert = 0.0;
+  // `expert` of a rank that holds as many experts as the mean one.
+  double mean_expert = 0.0;
 
   double total() const { return dense + expert; }
   double dense_weights() const { return dense + frozen_dense; }

@@ -24,12 +24,16 @@ struct Bucket {
   double dense = 0.0;
   // Over the group of ranks that hold the same experts.
   double expert = 0.0;
+  // These of the mean rank, which count where a bucket is full: ranks with other numbers of experts
+  // reduce the same parts of the model at once.
+  double mean_expert = 0.0;
 
   void add(const PartParameters& part, double element_bytes) {
     dense += part.dense * element_bytes;
     expert += part.expert * element_bytes;
+    mean_expert += part.mean_expert * element_bytes;
   }
-  bool holds(double bytes) const { return dense + expert >= bytes; }
+  bool holds(double bytes) const { return dense + mean_expert >= bytes; }
   bool operator==(const Bucket&) const = default;
 };
 

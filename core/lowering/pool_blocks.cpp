@@ -69,7 +69,51 @@ class PlacedBlocks {
   std::map<std::tuple<BlockId, std::int32_t, Pools, Pools>, BlockId> known_;
 };
 
+// The numbers that a set's blocks and tensors get behind those of a program.
+class Renumbering {
+ public:
+  explicit Renumbering(const Program& program)
+      : blocks_(static_cast<BlockId>(program.blocks.size())),
+        tensors_(static_cast<TensorId>(program.tensors.size())) {}
+
+  void apply(TensorRef& ref) const { ref.tensor = static_cast<TensorId>(ref.tensor + tensors_); }
+  void apply(Block& block) const {
+    for (Op& op : block.ops)
+      for (std::vector<TensorRef>* refs : {&op.reads, &op.writes, &op.frees})
+        for (TensorRef& ref : *refs) apply(ref);
+  }
+  void apply(PartBlocks& part) const {
+    for (BlockId* block : {&part.forward, &part.recompute, &part.backward, &part.backward_input,
+                           &part.backward_weight, &part.store, &part.fetch})
+      *block += blocks_;
+    for (TensorId* tensor : {&part.parameters, &part.parameter_gradient})
+      *tensor = static_cast<TensorId>(*tensor + tensors_);
+  }
+
+ private:
+  BlockId blocks_;
+  TensorId tensors_;
+};
+
 }  // namespace
+
+BlockSet append_blocks(BlockSet set, Program& program) {
+  const Renumbering numbers(program);
+  for (Block& block : set.blocks) numbers.apply(block);
+  for (std::vector<PartBlocks>* parts :
+       {&set.kept, &set.recomputed, &set.grouped.first, &set.grouped.middle, &set.grouped.last})
+    for (PartBlocks& part : *parts) numbers.apply(part);
+  numbers.apply(set.embedding);
+  numbers.apply(set.head);
+  if (set.recomputed_head) numbers.apply(*set.recomputed_head);
+  numbers.apply(set.hidden);
+  numbers.apply(set.hidden_gradient);
+  program.tensors.insert(program.tensors.end(), set.tensors.begin(), set.tensors.end());
+  program.blocks.insert(program.blocks.end(), set.blocks.begin(), set.blocks.end());
+  set.tensors = program.tensors;
+  set.blocks = program.blocks;
+  return set;
+}
 
 void part_blocks_by_pool(Program& program) {
   if (!names_pools(program.plan)) return;

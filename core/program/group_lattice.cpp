@@ -130,7 +130,8 @@ GroupLattice group_lattice(Group group, const Plan& plan) {
 }
 
 bool joins_pools_of_replicas(Group group, const Plan& plan) {
-  const bool over_replicas = axis_of(group) == Axis::Data && group != Group::Mirror;
+  const bool over_replicas =
+      (axis_of(group) == Axis::Data && group != Group::Mirror) || group == Group::Expert;
   if (!over_replicas || plan.replica_pools.size() < 2) return false;
   const GroupLattice lattice = group_lattice(group, plan);
   const std::int64_t replica = ranks_inside_data(plan);

@@ -260,6 +260,9 @@ struct PoolReplicas {
   std::int64_t replicas = 1;
   std::int64_t microbatches = 1;
   std::vector<std::string> stage_pools{};
+  // The routed experts of each rank of these replicas, where groups of experts span several parts;
+  // 0: all ranks hold as many.
+  std::int64_t experts = 0;
 
   const std::string& pool_of(std::size_t stage) const {
     return stage_pools.empty() ? pool : stage_pools[stage];

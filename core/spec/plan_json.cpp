@@ -177,6 +177,9 @@ void describe_pool_replicas(PoolReplicas& part, FieldVisitor& fields) {
   fields.integer("replicas", part.replicas, {1, kMaxDegree}, kRequired, "replicas of this part");
   fields.integer("microbatches", part.microbatches, {1, kMaxBatch}, kRequired,
                  "microbatches that each of them runs in a step");
+  fields.integer("experts", part.experts, {0, kMaxDegree}, kOmissible,
+                 "where groups of experts span several parts, the routed experts that each of "
+                 "their ranks holds ([model](../models/pools.md#experts)); 0: all as many");
 }
 
 void check_rank_order(ObjectReader& object, const std::vector<Axis>& order) {

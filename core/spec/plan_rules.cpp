@@ -169,7 +169,7 @@ Problem expert_parallel_problem(const PlanSubject& s) {
 }
 
 bool experts_hold(const PlanSubject& s) {
-  return !s.model.moe || divides(s.plan.ep, s.model.moe->experts);
+  return !s.model.moe || numbers_experts(s.plan) || divides(s.plan.ep, s.model.moe->experts);
 }
 
 Problem experts_problem(const PlanSubject& s) {

@@ -41,7 +41,8 @@ std::string pools_text(const Plan& plan) {
   std::vector<std::string> texts;
   for (const PoolReplicas& part : plan.replica_pools)
     texts.push_back(
-        fmt::format("{} {}×{}", part_pools_text(part, "+"), part.replicas, part.microbatches));
+        fmt::format("{} {}×{}", part_pools_text(part, "+"), part.replicas, part.microbatches) +
+        (part.experts > 0 ? fmt::format(" ({} experts)", part.experts) : ""));
   if (!texts.empty()) return fmt::format("{}", fmt::join(texts, " "));
   if (pools.size() == 1) return pools.front();
   for (const std::string& pool : pools)

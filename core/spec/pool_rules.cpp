@@ -119,7 +119,7 @@ std::optional<Problem> problem_of(const PlanSubject& s) {
 bool replicas_are_outermost(const Plan& plan) {
   const auto data = std::find(plan.rank_order.begin(), plan.rank_order.end(), Axis::Data);
   return std::all_of(data, plan.rank_order.end(), [&](Axis axis) {
-    if (axis == Axis::Expert) return plan.ep == 1;
+    if (axis == Axis::Expert) return plan.ep == 1 || spreads_experts(plan);
     return axis == Axis::Data || axis == Axis::Pipeline || dense_degree(plan, axis) == 1;
   });
 }
@@ -183,11 +183,6 @@ std::optional<Problem> problem_of_parts(const Plan& plan) {
                    "dp last, so that the ranks of a replica lie on one pool"};
   if (splits)
     if (std::optional<Problem> problem = problem_of_split_replicas(plan)) return problem;
-  if (plan.tp * plan.cp % (plan.ep * plan.expert_tp) != 0)
-    return Problem{"/ep", fmt::format("experts over {} ranks", plan.ep * plan.expert_tp),
-                   fmt::format("a divisor of the {} ranks of a stage that a replica has: experts "
-                               "of replicas on several pools are not modelled",
-                               plan.tp * plan.cp)};
   const PoolReplicas& first = plan.replica_pools.front();
   const bool equal = std::all_of(
       plan.replica_pools.begin(), plan.replica_pools.end(),
@@ -200,6 +195,73 @@ std::optional<Problem> problem_of_parts(const Plan& plan) {
     return Problem{"/data_parallel/sync", name_of(plan.replicas.sync),
                    "all-reduce: the mean over replicas with unequal shares is not modelled"};
   return problem_of_pools(plan);
+}
+
+std::vector<std::int64_t> experts_of_parts(const Plan& plan) {
+  std::vector<std::int64_t> experts;
+  for (const PoolReplicas& part : plan.replica_pools) experts.push_back(part.experts);
+  return experts;
+}
+
+// What is wrong with the numbers of experts that the parts state.
+std::optional<Problem> problem_of_numbers(const PlanSubject& s) {
+  if (!numbers_experts(s.plan)) return std::nullopt;
+  const auto parts = [&] { return fmt::format("{}", fmt::join(experts_of_parts(s.plan), ", ")); };
+  if (!s.model.moe || !spreads_experts(s.plan))
+    return Problem{"/replica_pools", parts() + " experts of a rank",
+                   "no such numbers: no group of experts spans several replicas"};
+  const std::int64_t all = s.model.moe->experts;
+  const std::int64_t share = expert_replicas(s.plan) * s.plan.expert_tp;
+  double held = 0.0;
+  bool some = true;
+  for (const PoolReplicas& part : s.plan.replica_pools) {
+    some = some && part.experts > 0;
+    held += static_cast<double>(part.experts) *
+            static_cast<double>(part.replicas * s.plan.tp * s.plan.cp / share);
+  }
+  if (some && held == static_cast<double>(all)) return std::nullopt;
+  return Problem{"/replica_pools", fmt::format("{} experts of a rank, {} in all", parts(), held),
+                 fmt::format("at least one on each rank, and the {} of a layer on the {} ranks of "
+                             "a group",
+                             all, s.plan.ep)};
+}
+
+// What is wrong with groups of experts that span several replicas. The ranks of a part have the
+// same places in all groups, so that all groups are alike.
+std::optional<Problem> problem_of_experts(const PlanSubject& s) {
+  const Plan& plan = s.plan;
+  if (!spreads_experts(plan) || plan.replica_pools.size() < 2) return problem_of_numbers(s);
+  if (splits_replicas(plan))
+    return Problem{"/ep", fmt::format("experts over {} ranks", plan.ep * plan.expert_tp),
+                   fmt::format("a divisor of the {} ranks of a stage that a replica has, where the "
+                               "stages of replicas lie on several pools",
+                               plan.tp * plan.cp)};
+  if (plan.expert_tp > 1)
+    return Problem{"/expert_tp", fmt::format("{}", plan.expert_tp),
+                   "1, where groups of experts span replicas on several pools"};
+  // Each pool would hide another part of the same exchange.
+  if (plan.overlap.expert_microbatches)
+    return Problem{"/overlap/expert_microbatches", "true",
+                   "false, where groups of experts span replicas on several pools"};
+  const auto place = [&](Axis axis) { return std::ranges::find(plan.rank_order, axis); };
+  if (expert_replicas(plan) > 1 && place(Axis::Expert) < place(Axis::Data))
+    return Problem{"/rank_order", "copies of an expert whose ranks lie apart",
+                   "ep behind dp, so that all copies of an expert lie on one pool"};
+  const std::int64_t share = expert_replicas(plan);
+  for (std::size_t part = 0; part < plan.replica_pools.size(); ++part) {
+    const PoolReplicas& own = plan.replica_pools[part];
+    const std::int64_t ranks = own.replicas * plan.tp * plan.cp;
+    if (ranks % share != 0)
+      return Problem{fmt::format("/replica_pools/{}/replicas", part),
+                     fmt::format("{} ranks of a stage", ranks),
+                     fmt::format("a multiple of the {} that share an expert", share)};
+    if (own.microbatches != plan.replica_pools.front().microbatches)
+      return Problem{fmt::format("/replica_pools/{}/microbatches", part),
+                     fmt::format("{}", own.microbatches),
+                     fmt::format("{}, as on all pools that groups of experts span",
+                                 plan.replica_pools.front().microbatches)};
+  }
+  return problem_of_numbers(s);
 }
 
 // Consecutive ranks on one pool, and the first part and stage that has some of them.
@@ -245,6 +307,7 @@ std::optional<Problem> problem_of_replicas(const PlanSubject& s) {
   const std::vector<PoolReplicas>& parts = s.plan.replica_pools;
   if (parts.empty()) return std::nullopt;
   std::optional<Problem> problem = problem_of_parts(s.plan);
+  if (!problem) problem = problem_of_experts(s);
   if (problem) return problem;
   std::vector<std::string> before;
   for (const auto& [part, stage, placed] : runs_of_ranks(s.plan)) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.hpp"
 
@@ -32,7 +33,25 @@ Plan plan_of_part(const Plan& plan, std::size_t part) {
   const std::int64_t microbatches = plan.replica_pools[part].microbatches;
   for (PoolReplicas& each : own.replica_pools) each.microbatches = microbatches;
   own.global_batch = plan.dp * microbatches * plan.micro_batch;
+  // The other numbers stay, since exchanges take as long as on the rank with the most experts.
+  std::swap(own.replica_pools.front().experts, own.replica_pools[part].experts);
   return own;
+}
+
+bool numbers_experts(const Plan& plan) {
+  return std::any_of(plan.replica_pools.begin(), plan.replica_pools.end(),
+                     [](const PoolReplicas& part) { return part.experts > 0; });
+}
+
+std::int64_t experts_of_rank(const Plan& plan, std::int64_t all) {
+  if (numbers_experts(plan)) return plan.replica_pools.front().experts;
+  return std::max<std::int64_t>(1, all / plan.ep);
+}
+
+std::int64_t most_experts_of_rank(const Plan& plan, std::int64_t all) {
+  std::int64_t most = experts_of_rank(plan, all);
+  for (const PoolReplicas& part : plan.replica_pools) most = std::max(most, part.experts);
+  return most;
 }
 
 std::vector<MovableParts> movable_parts(const Plan& plan) {

@@ -33,9 +33,22 @@ std::size_t part_of_replica(const Plan& plan, std::int64_t replica);
 // The first replica of a part, and the one behind its last.
 std::int64_t first_replica(const Plan& plan, std::size_t part);
 
-// The plan whose replicas all run as many microbatches as those of the part do. It has the groups
-// and the shards of `plan`.
+// The plan whose replicas all run as many microbatches as those of the part do, and whose first
+// part has the part's number of experts. It has the groups and the shards of `plan`.
 Plan plan_of_part(const Plan& plan, std::size_t part);
+
+// True if groups of experts have members in several replicas.
+inline bool spreads_experts(const Plan& plan) {
+  return plan.tp * plan.cp % (plan.ep * plan.expert_tp) != 0;
+}
+
+// True if the plan says how many experts the ranks of each part hold.
+bool numbers_experts(const Plan& plan);
+
+// Of `all` routed experts of a layer those that a rank of the first part holds, and the most that
+// any rank of the plan does.
+std::int64_t experts_of_rank(const Plan& plan, std::int64_t all);
+std::int64_t most_experts_of_rank(const Plan& plan, std::int64_t all);
 
 // The sequences of a step of all replicas on the plan's pools. It does not overflow in plans whose
 // numbers are in range.

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/program/group_lattice.hpp"
 #include "core/spec/pools.hpp"
+#include "sim/step/joint_experts.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/pipeline_paths.hpp"
 #include "sim/step/pool_links.hpp"
@@ -185,15 +187,32 @@ StepEstimate estimate_replicas(const Scenario& scenario) {
     outside.push_back(seen_from_outside(pool, scenario.cluster.between_pools));
   StepEstimate slowest;
   ScheduleProfiles profiles;
-  for (std::size_t part = 0; part < scenario.plan.replica_pools.size(); ++part) {
+  const auto add_part = [&](std::size_t part, const PriceChange& change) {
     const Plan plan = plan_of_part(scenario.plan, part);
     const ClusterSpec pool = *pool_cluster(scenario.cluster, plan.replica_pools[part].pool);
-    const LayerCosts layers = layer_costs(scenario.model, plan, pool, scenario.stack);
+    const LayerCosts layers = layer_costs(scenario.model, plan, pool, scenario.stack, change);
     StageCostCache cache({scenario.model, pool, scenario.stack, layers, {}, outside}, profiles);
     const Bytes memory = cache.memory(plan);
     take_slower(cache.costs(), memory, plan, slowest);
+  };
+  const std::size_t parts = scenario.plan.replica_pools.size();
+  if (!joins_pools_of_replicas(Group::Expert, scenario.plan)) {
+    for (std::size_t part = 0; part < parts; ++part) add_part(part, {});
+    return slowest;
   }
-  return slowest;
+  const JointExperts experts(scenario);
+  const auto estimate = [&](bool waits) {
+    slowest = {};
+    for (std::size_t part = 0; part < parts; ++part)
+      add_part(part, [&](BlockId block, BlockPrices& prices) {
+        experts.join(part, block, waits, prices);
+      });
+    return slowest;
+  };
+  // The sums of what each exchange waits may exceed what a step with overlap waits.
+  const Seconds bound = estimate(false).bound;
+  const Seconds analytic = estimate(true).analytic;
+  return {slowest.memory, bound, analytic};
 }
 
 }  // namespace

@@ -266,7 +266,9 @@ double StateCost::exposed(const ReplicaAgreement& replicas, double step) const {
 }
 
 Bucket bucket_of(const PartParameters& parameters, double element_bytes) {
-  return {parameters.dense * element_bytes, parameters.expert * element_bytes};
+  Bucket bucket;
+  bucket.add(parameters, element_bytes);
+  return bucket;
 }
 
 double gather_seconds(const Bucket& bucket, MessageTimes& messages) {

@@ -27,9 +27,10 @@ bool reads(const Op& op, TensorId tensor) {
 class CostBuilder {
  public:
   CostBuilder(const BlockSet& set, const Plan& cut, const ClusterSpec& cluster,
-              const StackSpec& stack)
+              const StackSpec& stack, const PriceChange& change)
       : set_(set),
         stack_(stack),
+        change_(change),
         pricer_(cut, cluster, stack),
         launch_(host_launch(stack, cluster)) {}
 
@@ -71,7 +72,8 @@ class CostBuilder {
 
   BlockCost block(BlockId id) const {
     const Block& block = set_.blocks[id];
-    const PricedBlock priced = pricer_.price(block);
+    PricedBlock priced = pricer_.price(block);
+    if (change_) change_(id, priced.times);
     const BlockPrices& prices = priced.times;
     BlockCost cost;
     const Launches launches = launch_.of(block);
@@ -178,6 +180,7 @@ class CostBuilder {
 
   const BlockSet& set_;
   const StackSpec& stack_;
+  const PriceChange& change_;
   Pricer pricer_;
   HostLaunch launch_;
 };
@@ -193,9 +196,9 @@ BlockCost operator+(const BlockCost& first, const BlockCost& second) {
 }
 
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,
-                       const StackSpec& stack) {
+                       const StackSpec& stack, const PriceChange& change) {
   const BlockSet set = make_blocks(model, cut, stack);
-  const CostBuilder builder(set, cut, cluster, stack);
+  const CostBuilder builder(set, cut, cluster, stack, change);
   LayerCosts costs;
   costs.kind_of_layer = set.kind_of_layer;
   for (std::size_t kind = 0; kind < set.layer_parameters.size(); ++kind) {

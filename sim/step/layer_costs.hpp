@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -102,8 +103,11 @@ struct LayerCosts {
   }
 };
 
+// Changes the prices of a block's ops where ranks on other pools have a say in them.
+using PriceChange = std::function<void(BlockId, std::vector<Seconds>&)>;
+
 // `cut`: any plan that cuts layers like the plans to estimate and runs on as many accelerators.
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,
-                       const StackSpec& stack);
+                       const StackSpec& stack, const PriceChange& change = {});
 
 }  // namespace shardwright::sim

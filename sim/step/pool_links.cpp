@@ -60,7 +60,8 @@ std::vector<PoolReplicas> joined_parts(const std::vector<PoolReplicas>& parts) {
   for (const PoolReplicas& part : parts) {
     const bool joins = !joined.empty() && joined.back().pool == part.pool &&
                        joined.back().stage_pools == part.stage_pools &&
-                       joined.back().microbatches == part.microbatches;
+                       joined.back().microbatches == part.microbatches &&
+                       joined.back().experts == part.experts;
     if (joins) {
       joined.back().replicas += part.replicas;
     } else {

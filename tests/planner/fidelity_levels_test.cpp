@@ -377,7 +377,7 @@ bool put_replicas_on_pools(std::mt19937& random, PlanRequest& request, Plan& pla
   plan.global_batch = batch_of_pools(plan);
   const auto breaks = [&] { return first_broken_rule(request.model, request.cluster, plan); };
   if (breaks()) plan = equal;
-  return !breaks();
+  return !breaks() && !spreads_experts(plan);
 }
 
 // The same for the last replicas from one of their stages on.

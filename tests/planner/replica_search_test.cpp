@@ -35,6 +35,8 @@ double shortest_of_all(const PlanRequest& request) {
   SearchLimits limits = request.limits;
   limits.rank_orders = {pipeline_inside_data()};
   const auto look_at = [&](const Plan& plan) {
+    // The search leaves each group of experts on one pool.
+    if (spreads_experts(plan)) return;
     if (first_broken_rule(request.model, request.cluster, plan, 0, &request.stack)) return;
     if (!broken_constraint(request.constraints, plan).empty()) return;
     const double step =

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/base/normal_extremes.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -52,7 +53,7 @@ double expert_rows_ratio(const MoeSpec& moe) {
 double expert_load(const ModelSpec& model, const Plan& plan) {
   if (!model.moe || is_even(*model.moe) || plan.ep == 1) return 1.0;
   const auto [mean, deviation] = kept_tokens(*model.moe);
-  const std::int64_t experts = std::max<std::int64_t>(1, model.moe->experts / plan.ep);
+  const std::int64_t experts = experts_of_rank(plan, model.moe->experts);
   double most =
       mean + deviation / std::sqrt(static_cast<double>(experts)) * expected_maximum(plan.ep);
   if (model.moe->capacity_factor > 0.0) most = std::min(most, model.moe->capacity_factor);

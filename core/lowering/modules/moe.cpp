@@ -4,13 +4,15 @@
 // A rank sends each of its tokens to top_k experts. If experts are split over `expert_tp` ranks as
 // well, these gather each other's tokens before the GEMMs and reduce-scatter the results
 // afterwards. Sizes are those of balanced routing, limited by the capacity of experts if they have
-// one. The load of an op says how much more work the rank has that a learned router loads the most.
+// one, in proportion to the experts that a rank holds. The load of an op says how much more work
+// the rank has that a learned router loads the most.
 #include <algorithm>
 #include <cmath>
 #include <variant>
 
 #include "core/lowering/modules/expert_load.hpp"
 #include "core/lowering/modules/modules.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright {
 namespace {
@@ -21,8 +23,9 @@ struct Experts {
   std::int64_t width = 0, up_width = 0;
   // Experts of the rank.
   std::int64_t count = 0;
-  // Elements of hidden states: of the tokens that are sent out, and of those that are received.
-  double routed = 0.0, received_elements = 0.0;
+  // Elements of hidden states: of the tokens that are sent out, of those that are received, and of
+  // those that the busiest rank of a group sends or receives, which sets the pace of exchanges.
+  double routed = 0.0, received_elements = 0.0, exchanged = 0.0;
   // True if tokens travel to other ranks.
   bool moves = false;
   // See Op::load.
@@ -33,14 +36,20 @@ struct Experts {
 Experts local_experts(const BlockWriter& w) {
   const MoeSpec& moe = *w.model.moe;
   Experts e;
-  e.count = std::max<std::int64_t>(1, moe.experts / w.plan.ep);
+  e.count = experts_of_rank(w.plan, moe.experts);
   e.routed_rows = static_cast<std::int64_t>(
       std::ceil(static_cast<double>(w.shape.residual_tokens * moe.top_k) * expert_rows_ratio(moe)));
-  e.rows = e.routed_rows * w.plan.expert_tp;
+  const auto rows_of = [&](std::int64_t experts) {
+    const std::int64_t rows = e.routed_rows * w.plan.ep * experts;
+    return std::max<std::int64_t>(1, (rows + moe.experts / 2) / moe.experts);
+  };
+  e.rows = rows_of(e.count) * w.plan.expert_tp;
   e.width = moe.expert_ffn / w.plan.expert_tp;
   e.up_width = e.width * (w.model.mlp.gated ? 2 : 1);
   e.routed = static_cast<double>(e.routed_rows * w.shape.hidden);
   e.received_elements = static_cast<double>(e.rows * w.shape.hidden);
+  const std::int64_t most_rows = rows_of(most_experts_of_rank(w.plan, moe.experts));
+  e.exchanged = static_cast<double>(std::max(e.routed_rows, most_rows) * w.shape.hidden);
   e.load = expert_load(w.model, w.plan);
   e.moves = w.plan.ep > 1 || w.plan.expert_tp > 1;
   e.permuted = w.temporary("experts.permuted", e.routed);
@@ -153,10 +162,13 @@ void write_scale_order(const BlockWriter& w, const Experts& e, const std::string
 void write_exchange(const BlockWriter& w, const Experts& e, const std::string& name,
                     bool to_experts, TensorRef in, TensorRef out) {
   const bool exchanges = w.plan.ep > 1, splits = w.plan.expert_tp > 1;
-  const TensorRef between = splits ? w.temporary(name + ".between", e.routed) : out;
+  const TensorRef between =
+      splits ? w.temporary(name + ".between",
+                           e.received_elements / static_cast<double>(w.plan.expert_tp))
+             : out;
   const std::size_t first = w.ops.size();
   const auto all_to_all = [&](TensorRef from, TensorRef to) {
-    if (exchanges) w.collective(name, OpKind::AllToAll, Group::Expert, e.routed, {from}, {to});
+    if (exchanges) w.collective(name, OpKind::AllToAll, Group::Expert, e.exchanged, {from}, {to});
   };
   if (to_experts) {
     all_to_all(in, between);

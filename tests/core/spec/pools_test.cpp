@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/plan_text.hpp"
@@ -182,7 +183,8 @@ TEST(Pools, PlansPlaceReplicasOnPoolsThatHoldThem) {
       {"/replica_pools/1/pool", "4 ranks before", [](Plan& p) { p.tp = 2; }},
       {"/replica_pools/1/pool", "fp8", [](Plan& p) { p.precision = Precision::Fp8; }},
       {"/rank_order", "apart", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }},
-      {"/ep", "8 ranks", [](Plan& p) { p.ep = 8; }},
+      {"/replica_pools/1/microbatches", "3", [](Plan& p) { p.ep = 12; }},
+      {"/replica_pools", "2, 0 experts", [](Plan& p) { p.replica_pools[0].experts = 2; }},
       {"/zero_stage", "2", [](Plan& p) { p.zero_stage = 2; }},
       {"/data_parallel/sync", "local-steps",
        [](Plan& p) { p.replicas.sync = ReplicaSync::LocalSteps; }},
@@ -237,6 +239,48 @@ TEST(Pools, PlansPlaceTheStagesOfPartsOfTheReplicasOnPoolsThatHoldThem) {
   expect_refused(sound_split(), PlanRule::ReplicaPools, broken);
 }
 
+// Groups of twelve ranks: the four of the first pool hold six of 48 experts each, the eight of the
+// second one three.
+Plan sound_experts() {
+  Plan plan = sound_replicas();
+  plan.ep = 12;
+  plan.global_batch = 12;
+  plan.replica_pools = {{"mixed", 1, 4, {}, 6}, {"old", 2, 4, {}, 3}};
+  return plan;
+}
+
+TEST(Pools, GroupsOfExpertsOnSeveralPoolsAreAlike) {
+  const ClusterSpec cluster = read_mixed(mixed_document());
+  ModelSpec model = load_model("qwen3-30b-a3b");
+  model.moe->experts = 48;
+  const auto problem = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = sound_experts();
+    change(plan);
+    const auto broken = broken_rules(model, &cluster, plan);
+    return broken.empty() ? "" : broken.front().problem.where + ": " + broken.front().problem.found;
+  };
+  EXPECT_EQ(problem([](Plan&) {}), "");
+  EXPECT_EQ(problem([](Plan& p) {
+              for (PoolReplicas& part : p.replica_pools) part.experts = 0;
+            }),
+            "");
+  EXPECT_EQ(problem([](Plan& p) { p.replica_pools[0].experts = 5; }),
+            "/replica_pools: 5, 3 experts of a rank, 44 in all");
+  EXPECT_EQ(problem([](Plan& p) { p.replica_pools[1].experts = 0; }),
+            "/replica_pools: 6, 0 experts of a rank, 24 in all");
+  // Two copies of each expert.
+  EXPECT_EQ(problem([](Plan& p) { p.ep = 6; }),
+            "/rank_order: copies of an expert whose ranks lie apart");
+  EXPECT_EQ(problem([](Plan& p) {
+              p.ep = 6;
+              std::swap(p.rank_order[2], p.rank_order[4]);
+              std::swap(p.rank_order[2], p.rank_order[3]);
+              p.replica_pools[0].experts = 12;
+              p.replica_pools[1].experts = 6;
+            }),
+            "");
+}
+
 // Where replicas are outermost, those whose stages lie on several pools come one after the other.
 TEST(Pools, PartsOnSeveralPoolsHaveOneReplicaWhereReplicasAreOutermost) {
   const ClusterSpec cluster = read_mixed(mixed_document());
@@ -281,12 +325,16 @@ TEST(Pools, SchedulesRunTheShapeOfEachPartOfTheReplicas) {
 }
 
 TEST(Pools, PlansOfReplicasAreReadAsTheyAreWritten) {
-  EXPECT_EQ(nlohmann::json(to_json(sound_replicas())["replica_pools"][1]),
-            nlohmann::json({{"pool", "old"}, {"replicas", 2}, {"microbatches", 3}}));
   EXPECT_EQ(
-      nlohmann::json(to_json(sound_split())["replica_pools"][0]),
-      nlohmann::json({{"stage_pools", {"mixed", "old"}}, {"replicas", 1}, {"microbatches", 4}}));
-  for (const Plan& plan : {sound_replicas(), sound_split()}) {
+      nlohmann::json(to_json(sound_replicas())["replica_pools"][1]),
+      nlohmann::json({{"pool", "old"}, {"replicas", 2}, {"microbatches", 3}, {"experts", 0}}));
+  EXPECT_EQ(to_json(sound_experts())["replica_pools"][1]["experts"], 3);
+  EXPECT_EQ(nlohmann::json(to_json(sound_split())["replica_pools"][0]),
+            nlohmann::json({{"stage_pools", {"mixed", "old"}},
+                            {"replicas", 1},
+                            {"microbatches", 4},
+                            {"experts", 0}}));
+  for (const Plan& plan : {sound_replicas(), sound_split(), sound_experts()}) {
     const nlohmann::json document = to_json(plan);
     ProblemList problems("plan");
     ObjectReader reader(document, "", problems);

@@ -248,7 +248,7 @@ Scenario any_replicas_on_equal_pools() {
     if (first >= plan.dp) continue;
     plan.replica_pools = {{scenario.cluster.name, first, plan.microbatches()},
                           {"second", plan.dp - first, plan.microbatches()}};
-  } while (scenario.plan.replica_pools.empty() ||
+  } while (scenario.plan.replica_pools.empty() || spreads_experts(scenario.plan) ||
            first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
   return scenario;
 }
