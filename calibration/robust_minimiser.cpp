@@ -36,7 +36,8 @@ VectorXd step_of(const NormalEquations& equations, double damping) {
 
 double RobustProblem::cost(const Vector& at_point, const Vector& point) const {
   if (prior.size() == 0) return loss(at_point);
-  return loss(at_point) + (precision.array() * (point - prior).array().square()).sum();
+  const Vector off = point - prior;
+  return loss(at_point) + off.dot(precision * off);
 }
 
 NormalEquations normal_equations(const RobustProblem& problem, const MatrixXd& derivatives,
@@ -45,8 +46,8 @@ NormalEquations normal_equations(const RobustProblem& problem, const MatrixXd& d
   NormalEquations equations{derivatives.transpose() * weights.asDiagonal() * derivatives,
                             derivatives.transpose() * weights.asDiagonal() * residuals};
   if (problem.prior.size() > 0) {
-    equations.matrix.diagonal() += problem.precision;
-    equations.gradient += problem.precision.cwiseProduct(point - problem.prior);
+    equations.matrix += problem.precision;
+    equations.gradient += problem.precision * (point - problem.prior);
   }
   return equations;
 }

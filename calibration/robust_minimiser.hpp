@@ -20,8 +20,10 @@ struct RobustProblem {
   std::function<double(const Vector& residuals)> loss;
   // The weights with which squares of residuals have the derivatives of the loss, up to a factor.
   std::function<Vector(const Vector& residuals)> weights;
-  // Normal priors of the coordinates: means, and inverse variances. Both are empty without priors.
-  Vector prior, precision;
+  // The normal prior of the coordinates: means, and the inverse of their covariance. Both are empty
+  // without a prior.
+  Vector prior;
+  Eigen::MatrixXd precision;
 
   double cost(const Vector& at_point, const Vector& point) const;
 };

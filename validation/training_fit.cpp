@@ -30,9 +30,9 @@ constexpr double kDetermined = 0.6;
 constexpr double kAtLimit = 0.01;
 // A prior counts like this many rows that are off by one deviation.
 constexpr double kPriorWeight = 1.0;
-// The passes of a fit: one with all parameters, two with those that are determined, one without one
-// source after the other.
-constexpr double kPasses = 4.0;
+// The passes of a fit: one with all parameters, three with those that are determined, one without
+// one source after the other.
+constexpr double kPasses = 5.0;
 constexpr double kTwoSided95 = 1.96;
 // Steps without a source, from the optimum of all rows.
 constexpr int kRefits = 2;
@@ -83,11 +83,11 @@ class Fit {
     TrainingFit fit;
     at_ = residuals(point_);
     fit.before = calibration::summarise_logarithms({at_.begin(), at_.end()});
-    for (const double pass : {0.0, 1.0}) {
+    for (const double pass : {0.0, 1.0, 2.0}) {
       descend(pass);
       judge();
     }
-    descend(2.0);
+    descend(3.0);
     fit.after = calibration::summarise_logarithms({at_.begin(), at_.end()});
     fit.held_out_errors = hold_out_each_source();
     std::vector<calibration::ErrorSample> samples;
@@ -101,6 +101,7 @@ class Fit {
       fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
                              at(-kTwoSided95), at(kTwoSided95), verdicts_[j]});
     }
+    for (FittedFigure& each : figures_of_others()) fit.figures.push_back(std::move(each));
     return fit;
   }
 
@@ -117,6 +118,7 @@ class Fit {
     return std::clamp(value, parameter.low, parameter.high);
   }
   bool is_free(std::size_t j) const { return verdicts_[j] == calibration::FitVerdict::Fitted; }
+  bool is_shared(std::size_t j) const { return parameters_[j].common_share > 0.0; }
 
   bool goes_on(double share, const std::string& text) const {
     return !options_.progress || options_.progress(share, text);
@@ -210,15 +212,61 @@ class Fit {
     return sum;
   }
 
+  double variance(std::size_t j) const { return parameters_[j].spread * parameters_[j].spread; }
+
+  // Figures that keep the value of their profile say nothing about those of other profiles.
+  Eigen::MatrixXd prior_covariance() const {
+    const auto size = static_cast<Eigen::Index>(parameters_.size());
+    Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(size, size);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      for (std::size_t j = 0; j < parameters_.size(); ++j) {
+        const bool related = is_free(i) && is_free(j) && parameters_[i].key == parameters_[j].key;
+        const double share = i == j ? 1.0 : related ? parameters_[i].common_share : 0.0;
+        covariance(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
+            share * variance(i);
+      }
+    }
+    return covariance;
+  }
+
+  // The priors of figures that profiles have in common, given the fitted profiles.
+  std::vector<FittedFigure> figures_of_others() const {
+    const Eigen::MatrixXd known = prior_covariance().inverse();
+    std::map<std::string, std::size_t> kinds;
+    for (std::size_t j = 0; j < parameters_.size(); ++j)
+      if (is_free(j) && is_shared(j)) kinds.try_emplace(parameters_[j].key, j);
+    std::vector<FittedFigure> figures;
+    for (const auto& [key, first] : kinds) {
+      Eigen::VectorXd common = Eigen::VectorXd::Zero(point_.size());
+      for (std::size_t j = 0; j < parameters_.size(); ++j) {
+        if (is_free(j) && parameters_[j].key == key)
+          common[static_cast<Eigen::Index>(j)] = parameters_[j].common_share * variance(j);
+      }
+      const double mean =
+          prior_[static_cast<Eigen::Index>(first)] + common.dot(known * (point_ - prior_));
+      const double deviation = std::sqrt(variance(first) - common.dot(known * common));
+      TrainingParameter parameter = parameters_[first];
+      parameter.kind = ProfileKind::OtherStacks;
+      parameter.profile = "other stacks";
+      parameter.rows.clear();
+      parameter.profiles.clear();
+      const auto at = [&](double deviations) {
+        return outer(parameter, mean + deviations * deviation);
+      };
+      figures.push_back({parameter, parameter.typical, at(0.0), at(-kTwoSided95), at(kTwoSided95),
+                         calibration::FitVerdict::Fitted});
+    }
+    return figures;
+  }
+
   // Parameters that are not free have no room between their bounds.
   calibration::RobustProblem problem() const {
     calibration::RobustProblem problem;
     problem.least = problem.most = start_;
     problem.prior = prior_;
-    problem.precision.resize(start_.size());
+    problem.precision = kPriorWeight * prior_covariance().inverse();
     for (std::size_t j = 0; j < parameters_.size(); ++j) {
       const auto index = static_cast<Eigen::Index>(j);
-      problem.precision[index] = kPriorWeight / (parameters_[j].spread * parameters_[j].spread);
       if (!is_free(j)) continue;
       problem.least[index] = inner(parameters_[j], parameters_[j].low);
       problem.most[index] = inner(parameters_[j], parameters_[j].high);
@@ -259,15 +307,15 @@ class Fit {
       const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
       if (std::min(place, 1.0 - place) < kAtLimit)
         verdicts_[j] = calibration::FitVerdict::PushedToLimit;
-      else if (deviation_[index] >= kDetermined * parameter.spread)
+      else if (!is_shared(j) && deviation_[index] >= kDetermined * parameter.spread)
         verdicts_[j] = calibration::FitVerdict::Undetermined;
     }
     point_ = clamped(point_);
     at_ = residuals(point_);
   }
 
-  // The optimum of the rows that are not left out, near that of all rows. A parameter that these
-  // rows do not determine is at its prior.
+  // The optimum of the rows that are not left out, near that of all rows. A parameter that neither
+  // these rows nor other profiles determine is at its prior.
   Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
                            const std::vector<bool>& left_out) const {
     const auto weights_at = [&](const Eigen::VectorXd& residual) {
@@ -281,7 +329,9 @@ class Fit {
     Eigen::VectorXd point = point_;
     for (Eigen::Index j = 0; j < point.size(); ++j) {
       const auto index = static_cast<std::size_t>(j);
-      if (!is_free(index) || deviation[j] < kDetermined * parameters_[index].spread) continue;
+      if (!is_free(index) || is_shared(index) ||
+          deviation[j] < kDetermined * parameters_[index].spread)
+        continue;
       moved.col(j).setZero();
       point[j] = prior_[j];
     }

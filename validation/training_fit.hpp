@@ -28,7 +28,8 @@
 namespace shardwright::validation {
 
 // The profiles that a figure stands in. AllAccelerators: one figure that all of them share.
-enum class ProfileKind { Accelerator, AllAccelerators, Stack };
+// OtherStacks: what is expected of a stack that no row uses.
+enum class ProfileKind { Accelerator, AllAccelerators, Stack, OtherStacks };
 
 // One figure of one profile, or of all accelerators. `get` and `set` act on a scenario that the
 // profile is part of.
@@ -47,6 +48,9 @@ struct TrainingParameter {
   double spread = 0.0;
   // Steps and `spread` are relative.
   bool logarithmic = false;
+  // The share of the prior's variance that all profiles with this figure have in common. Where it
+  // is not 0, the other profiles determine a figure that its own rows leave open.
+  double common_share = 0.0;
   std::function<double(const Scenario&)> get;
   std::function<void(Scenario&, double)> set;
   // Indices of the scenarios that it governs.
@@ -62,7 +66,8 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
 
 struct FittedFigure {
   TrainingParameter parameter;
-  // The profile's figure and the fitted one, which are the same unless the verdict is Fitted.
+  // The profile's figure, or for OtherStacks `typical`, and the fitted one. They are the same unless
+  // the verdict is Fitted.
   double before = 0.0, after = 0.0;
   // The 95 % confidence interval.
   double low = 0.0, high = 0.0;

@@ -14,15 +14,24 @@ struct TrainingFigure {
   bool (*applies)(const Scenario&);
   // The part that is common to all parameters of the figure.
   TrainingParameter parameter;
+  // The end of the physical range, where it depends on the profile.
+  double (*most)(const Scenario&) = nullptr;
 };
 
 bool always(const Scenario&) {
   return true;
 }
 
+// No attention is faster than the best kernel of the device.
+double most_of_attention(const Scenario& each) {
+  return 1.0 /
+         sim::attention_kernel_speed(each.stack.fusion.attention_kernel, each.cluster.accelerator);
+}
+
 struct FigureRange {
   double low, high, typical, spread;
   bool logarithmic;
+  double common_share = 0.0;
 };
 
 double value_of(double ratio) {
@@ -35,7 +44,8 @@ double value_of(Seconds time) {
 // `reach` finds the figure in a scenario.
 template <class Reach>
 TrainingFigure figure(ProfileKind kind, const char* key, const FigureRange& range,
-                      bool (*applies)(const Scenario&), Reach reach) {
+                      bool (*applies)(const Scenario&), Reach reach,
+                      double (*most)(const Scenario&) = nullptr) {
   const auto get = [reach](const Scenario& each) { return value_of(reach(each)); };
   const auto set = [reach](Scenario& each, double value) {
     auto& found = reach(each);
@@ -50,10 +60,12 @@ TrainingFigure figure(ProfileKind kind, const char* key, const FigureRange& rang
            range.typical,
            range.spread,
            range.logarithmic,
+           range.common_share,
            get,
            set,
            {},
-           {}}};
+           {}},
+          most};
 }
 
 const std::vector<TrainingFigure>& figures() {
@@ -78,21 +90,23 @@ const std::vector<TrainingFigure>& figures() {
           {0.0, 0.05, 0.015, 0.015, false},
           [](const Scenario& each) { return each.plan.world_size() > 1; },
           [](auto& each) -> auto& { return each.cluster.accelerator.speed_variation; }),
-      // Shares of the speed of the best kernels that were measured.
+      // Relative to the stack's kernel in a benchmark.
       figure(
-          ProfileKind::Stack, "fusion/attention_kernel_ratio", {0.2, 1.0, 0.95, 0.25, true},
+          ProfileKind::Stack, "fusion/attention_kernel_ratio", {0.3, 1.0, 1.0, 0.25, true},
           [](const Scenario& each) {
             return each.stack.fusion.flash_attention &&
                    !sim::has_asynchronous_matrix_units(each.cluster.accelerator);
           },
-          [](auto& each) -> auto& { return each.stack.fusion.attention_kernel_ratio; }),
+          [](auto& each) -> auto& { return each.stack.fusion.attention_kernel_ratio; },
+          most_of_attention),
       figure(
-          ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", {0.2, 1.0, 0.75, 0.3, true},
+          ProfileKind::Stack, "fusion/hopper_attention_kernel_ratio", {0.3, 1.0, 1.0, 0.25, true},
           [](const Scenario& each) {
             return each.stack.fusion.flash_attention &&
                    sim::has_asynchronous_matrix_units(each.cluster.accelerator);
           },
-          [](auto& each) -> auto& { return each.stack.fusion.hopper_attention_kernel_ratio; }),
+          [](auto& each) -> auto& { return each.stack.fusion.hopper_attention_kernel_ratio; },
+          most_of_attention),
       figure(
           ProfileKind::Stack, "overlap/slowdown_ratio", {0.0, 0.5, 0.1, 0.1, false}, always,
           [](auto& each) -> auto& { return each.stack.overlap.slowdown; }),
@@ -105,9 +119,11 @@ const std::vector<TrainingFigure>& figures() {
             return each.stack.overlap.tensor_parallel && each.plan.tp > 1;
           },
           [](auto& each) -> auto& { return each.stack.overlap.tensor_parallel_share; }),
+      // All stacks call the same library. What differs between them are the kernels beside it and
+      // how far apart the ranks arrive.
       figure(
-          ProfileKind::Stack, "communication/collective_ratio", {0.4, 1.0, 0.8, 0.15, true}, always,
-          [](auto& each) -> auto& { return each.stack.communication.collective_ratio; }),
+          ProfileKind::Stack, "communication/collective_ratio", {0.38, 1.0, 0.8, 0.3, true, 0.75},
+          always, [](auto& each) -> auto& { return each.stack.communication.collective_ratio; }),
       figure(
           ProfileKind::Stack, "host/launch_s", {1e-6, 6e-5, 9e-6, 0.5, true}, always,
           [](auto& each) -> auto& { return each.stack.host.launch_time; })};
@@ -122,6 +138,8 @@ std::string profile_of(const TrainingFigure& figure, const Scenario& scenario) {
       return "all accelerators";
     case ProfileKind::Stack:
       return stack_that_states(scenario.stack.name, "/" + figure.parameter.key);
+    case ProfileKind::OtherStacks:
+      break;
   }
   return {};
 }
@@ -140,6 +158,7 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
       if (governed.size() < least_rows) continue;
       TrainingParameter& parameter = parameters.emplace_back(figure.parameter);
       parameter.profile = profile;
+      if (figure.most) parameter.high = figure.most(scenarios[governed.front()]);
       if (parameter.kind == ProfileKind::AllAccelerators) {
         for (const std::size_t row : governed)
           parameter.profiles.insert(scenarios[row].cluster.accelerator.name);

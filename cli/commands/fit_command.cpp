@@ -80,7 +80,8 @@ void put_figure(const validation::FittedFigure& figure, ordered_json& profile) {
 std::map<std::filesystem::path, ordered_json> fitted_profiles(const validation::TrainingFit& fit) {
   std::map<std::filesystem::path, ordered_json> profiles;
   for (const validation::FittedFigure& figure : fit.figures) {
-    if (!figure.is_fitted()) continue;
+    if (!figure.is_fitted() || figure.parameter.kind == validation::ProfileKind::OtherStacks)
+      continue;
     for (const std::filesystem::path& path : profile_files(figure.parameter)) {
       const auto [found, is_new] = profiles.try_emplace(path);
       if (is_new) {

@@ -151,13 +151,14 @@ void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
       "fp8_recipe", fusion.fp8_recipe, kOmissible,
       "the scales of FP8 operands; those of mxfp8 are kernels of their own for each expert "
       "([model](../models/lowering.md))");
+  fields.choice("attention_kernel", fusion.attention_kernel, kOmissible,
+                "the kernels of fused attention, which says how far they are from the fastest ones "
+                "of the accelerator ([model](../models/attention.md#kernels))");
   fields.number("attention_kernel_ratio", fusion.attention_kernel_ratio, kKernelRatio, kOmissible,
-                "speed of the stack's fused attention over the accelerator's "
-                "`attention_*_ratio`");
+                "speed of fused attention in a step of this stack over that of its "
+                "`attention_kernel` in a benchmark, on Ampere and before");
   fields.number("hopper_attention_kernel_ratio", fusion.hopper_attention_kernel_ratio, kKernelRatio,
-                kOmissible,
-                "the same on Hopper and later, whose asynchronous matrix units need kernels of "
-                "their own (FlashAttention-3, cuDNN)");
+                kOmissible, "the same on Hopper and later");
   fields.number("linear_attention_kernel_ratio", fusion.linear_attention_kernel_ratio, kKernelRatio,
                 kOmissible,
                 "speed of the kernels of linear attention over that of the same matrix products "

@@ -39,6 +39,17 @@ constexpr auto enum_names(GraphModule) {
   return std::array{"attn", "moe_router"};
 }
 
+// The kernels of fused attention that stacks call.
+enum class AttentionKernel : std::uint8_t {
+  FlashAttention1,
+  FlashAttention2,
+  FlashAttention3,
+  Cudnn
+};
+constexpr auto enum_names(AttentionKernel) {
+  return std::array{"flash-attention-1", "flash-attention-2", "flash-attention-3", "cudnn"};
+}
+
 // The ops that do not run as kernels of their own.
 struct StackFusion {
   bool flash_attention = true;
@@ -62,6 +73,7 @@ struct StackFusion {
   double attention_kernel_ratio = 1.0;
   double hopper_attention_kernel_ratio = 1.0;
   double linear_attention_kernel_ratio = 0.22;
+  AttentionKernel attention_kernel = AttentionKernel::FlashAttention3;
 
   bool operator==(const StackFusion&) const = default;
 };

@@ -82,10 +82,12 @@ Seconds rounded_max(Seconds a, Seconds b) {
   return Seconds(larger * std::pow(1.0 + std::pow(ratio, kCornerPower), 1.0 / kCornerPower));
 }
 
-// Speed of the stack's kernel over the best one for the device.
+// Speed of attention in a step of the stack over that of the best kernel for the device.
 double kernel_ratio(const AcceleratorSpec& accelerator, const StackSpec& stack) {
-  return has_asynchronous_matrix_units(accelerator) ? stack.fusion.hopper_attention_kernel_ratio
-                                                    : stack.fusion.attention_kernel_ratio;
+  const StackFusion& fusion = stack.fusion;
+  return attention_kernel_speed(fusion.attention_kernel, accelerator) *
+         (has_asynchronous_matrix_units(accelerator) ? fusion.hopper_attention_kernel_ratio
+                                                     : fusion.attention_kernel_ratio);
 }
 
 // Keys that a block of queries which sees `seen` of them works on.
@@ -104,6 +106,24 @@ Bytes traffic_of(const AttentionWork& work, const AttentionProblem& p, Precision
 bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator) {
   return accelerator.architecture == Architecture::Hopper ||
          accelerator.architecture == Architecture::Blackwell;
+}
+
+// FlashAttention 1: 85 to 124 TFLOP/s on an A100 where FlashAttention-2 has 165 to 203 (arXiv
+// 2307.08691, figure 4). On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of FlashAttention-3,
+// and cuDNN 0.93 of its speed forward and 0.97 backward (arXiv 2407.08608, figures 5 and 6).
+double attention_kernel_speed(AttentionKernel kernel, const AcceleratorSpec& accelerator) {
+  const bool asynchronous = has_asynchronous_matrix_units(accelerator);
+  switch (kernel) {
+    case AttentionKernel::FlashAttention1:
+      return asynchronous ? 0.342 : 0.6;
+    case AttentionKernel::FlashAttention2:
+      return asynchronous ? 0.57 : 1.0;
+    case AttentionKernel::FlashAttention3:
+      return 1.0;
+    case AttentionKernel::Cudnn:
+      return asynchronous ? 0.94 : 1.0;
+  }
+  return 1.0;
 }
 
 KernelCost attention_cost(const AttentionWork& work, Precision precision,

@@ -14,8 +14,9 @@
 //
 // `start` is a block's fixed cost in keys; `diagonal` are the masked keys that share a tile with
 // visible ones, none without a mask. Where values are narrower than queries (MLA), kernels pad
-// them. `attention_kernel_ratio` of the StackSpec (`hopper_attention_kernel_ratio` on Hopper and
-// Blackwell) says how far the stack's kernels are from the device's best.
+// them. `attention_kernel` of the StackSpec says how far the stack's kernels are from the device's
+// best, `attention_kernel_ratio` (`hopper_attention_kernel_ratio` on Hopper and later) what remains
+// of that in a step.
 // Sources: FlashAttention-2, -3 and -4 (arXiv 2307.08691, 2407.08608, 2603.05451) and the
 // measurements in measurements/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
 #pragma once
@@ -30,6 +31,9 @@ namespace shardwright::sim {
 
 // Hopper and later: matrix units that work asynchronously and need attention kernels of their own.
 bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator);
+
+// Speed of a kernel over the best one for the device, 1 at most.
+double attention_kernel_speed(AttentionKernel kernel, const AcceleratorSpec& accelerator);
 
 // Attention stays in bf16 in fp8 training, as its inputs are, unless the stack runs it in fp8.
 KernelCost attention_cost(const AttentionWork& work, Precision precision,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,50 @@ TEST(TrainingFit, WhatTheRowsDoNotDetermineStaysAsItIs) {
       EXPECT_EQ(each.after, each.before) << each.parameter.key;
     }
   }
+}
+
+// The one stack has tensor parallelism, whose collectives show their speed; steps of the other
+// have hardly any.
+std::vector<Measurement> rows_of_two_stacks() {
+  std::vector<Measurement> rows;
+  std::size_t with_tp = 0, without = 0;
+  for (Measurement& row : read_measurements(shipped_file("training/hagemann"))) {
+    if (!row.scenario || row.scenario->plan.world_size() == 1) continue;
+    const bool has_tp = row.scenario->plan.tp > 1;
+    std::size_t& taken = has_tp ? with_tp : without;
+    if (taken == kRows / 2) continue;
+    ++taken;
+    Scenario scenario = *row.scenario;
+    if (!has_tp) scenario.stack = load_stack("megatron-lm-2023");
+    row.scenario->stack = scenario.stack;
+    scenario.stack.communication.collective_ratio = 0.5;
+    row.figure.emplace().value = sim::simulate_step(scenario).step.value();
+    row.source.title = "source " + std::to_string(rows.size() % 4);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// Where rows leave a figure open that stacks have in common, the other stacks determine it.
+TEST(TrainingFit, WhatStacksHaveInCommonIsLearntFromTheOthers) {
+  const std::vector<Measurement> rows = rows_of_two_stacks();
+  ASSERT_EQ(rows.size(), kRows);
+  std::map<std::string, FittedFigure> ratios;
+  for (const FittedFigure& each : fit_training(rows_to_fit(rows)).figures)
+    if (each.parameter.key == "communication/collective_ratio")
+      ratios.emplace(each.parameter.profile, each);
+  const FittedFigure& known = ratios.at("megatron-flash-2023");
+  const FittedFigure& open = ratios.at("megatron-lm-2023");
+  const FittedFigure& others = ratios.at("other stacks");
+  EXPECT_NEAR(known.after, 0.5, 0.1);
+  EXPECT_TRUE(open.is_fitted());
+  EXPECT_GT(open.after, known.after);
+  EXPECT_LT(open.after, 0.5 * (known.after + open.parameter.typical));
+  EXPECT_NEAR(others.after, open.after, 0.05);
+  EXPECT_EQ(others.parameter.kind, ProfileKind::OtherStacks);
+  EXPECT_TRUE(others.parameter.rows.empty());
+  // Less is known of a stack that no row uses than of one with rows.
+  EXPECT_GT(others.high / others.low, known.high / known.low);
 }
 
 TEST(TrainingFit, RowsWithoutAStepAreRefused) {

@@ -243,6 +243,27 @@ TEST(KernelCost, ExponentialsLimitNarrowHeadsAsMeasured) {
   }
 }
 
+// On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of FlashAttention-3, and cuDNN lies between
+// them (arXiv 2407.08608); on an A100 only FlashAttention 1 is slower than the others.
+TEST(KernelCost, AttentionTakesAsLongAsTheKernelOfTheStack) {
+  const AttentionWork work = causal_heads(128, true);
+  const auto slowdown = [&](const char* device, AttentionKernel kernel) {
+    const auto time = [&](AttentionKernel each) {
+      StackSpec stack;
+      stack.fusion.attention_kernel = each;
+      return attention_cost(work, Precision::Bf16, load_accelerator(device), stack).time;
+    };
+    return time(kernel) / time(AttentionKernel::FlashAttention3);
+  };
+  EXPECT_NEAR(slowdown("h100-sxm", AttentionKernel::FlashAttention2), 616.0 / 350.0, 0.03);
+  EXPECT_GT(slowdown("h100-sxm", AttentionKernel::Cudnn), 1.0);
+  EXPECT_LT(slowdown("h100-sxm", AttentionKernel::Cudnn), 1.1);
+  EXPECT_GT(slowdown("h100-sxm", AttentionKernel::FlashAttention1),
+            1.3 * slowdown("h100-sxm", AttentionKernel::FlashAttention2));
+  EXPECT_EQ(slowdown("a100-80gb", AttentionKernel::FlashAttention2), 1.0);
+  EXPECT_GT(slowdown("a100-80gb", AttentionKernel::FlashAttention1), 1.5);
+}
+
 // Twice the exponentials help where the softmax limits: forward more than backward, narrow heads
 // more than wide ones, and Blackwell more than Ampere.
 TEST(KernelCost, MoreExponentialsHelpWhereTheSoftmaxLimits) {
