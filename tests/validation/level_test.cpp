@@ -92,13 +92,15 @@ TEST(ValidationLevel, StepsOnTwoKindsOfNodesAreNotBelowTheOneReached) {
   ASSERT_TRUE(measured && predicted);
   EXPECT_EQ(predicted->id, measured->id);
   ASSERT_EQ(errors.size(), 4U);
+  std::vector<double> medians;
   for (auto& [name, all] : errors) {
     std::ranges::sort(all);
-    EXPECT_LE(all[all.size() / 2], name == "replicas" ? 0.05
-                                   : name == "both"   ? 0.18
-                                                      : 0.11)
-        << name;
+    medians.push_back(all[all.size() / 2]);
   }
+  // Stages on three nodes with V100 and one with T4, T4 alone, both, replicas.
+  const std::vector<double> most = {0.125, 0.065, 0.145, 0.05};
+  for (std::size_t i = 0; i < most.size(); ++i) EXPECT_LE(medians[i], most[i]) << i;
+  EXPECT_LE(report.time.median_abs, 0.065);
 }
 
 // tools/write_validation_page wrote the shipped ground from the shipped rows; a row whose kind no
