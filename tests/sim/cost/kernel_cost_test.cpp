@@ -251,7 +251,7 @@ TEST(KernelCost, AttentionTakesAsLongAsTheKernelOfTheStack) {
     const auto time = [&](AttentionKernel each) {
       StackSpec stack;
       stack.fusion.attention_kernel = each;
-      return attention_cost(work, Precision::Bf16, load_accelerator(device), stack).time;
+      return kernel_time(OpKind::Attention, work, Precision::Bf16, load_accelerator(device), stack);
     };
     return time(kernel) / time(AttentionKernel::FlashAttention3);
   };
