@@ -231,6 +231,8 @@ class Fit {
 
   // The priors of figures that profiles have in common, given the fitted profiles.
   std::vector<FittedFigure> figures_of_others() const {
+    Scenario other;
+    other.stack = load_stack("generic");
     const Eigen::MatrixXd known = prior_covariance().inverse();
     std::map<std::string, std::size_t> kinds;
     for (std::size_t j = 0; j < parameters_.size(); ++j)
@@ -253,7 +255,7 @@ class Fit {
       const auto at = [&](double deviations) {
         return outer(parameter, mean + deviations * deviation);
       };
-      figures.push_back({parameter, parameter.typical, at(0.0), at(-kTwoSided95), at(kTwoSided95),
+      figures.push_back({parameter, parameter.get(other), at(0.0), at(-kTwoSided95), at(kTwoSided95),
                          calibration::FitVerdict::Fitted});
     }
     return figures;

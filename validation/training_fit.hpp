@@ -66,8 +66,8 @@ std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& 
 
 struct FittedFigure {
   TrainingParameter parameter;
-  // The profile's figure, or for OtherStacks `typical`, and the fitted one. They are the same unless
-  // the verdict is Fitted.
+  // The figure of the profile, or for OtherStacks of the stack `generic`, and the fitted one. They
+  // are the same unless the verdict is Fitted.
   double before = 0.0, after = 0.0;
   // The 95 % confidence interval.
   double low = 0.0, high = 0.0;

@@ -109,8 +109,9 @@ bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator) {
 }
 
 // FlashAttention 1: 85 to 124 TFLOP/s on an A100 where FlashAttention-2 has 165 to 203 (arXiv
-// 2307.08691, figure 4). On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of FlashAttention-3,
-// and cuDNN 0.93 of its speed forward and 0.97 backward (arXiv 2407.08608, figures 5 and 6).
+// 2307.08691, figure 4). On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of
+// FlashAttention-3, and cuDNN 0.93 of its speed forward and 0.97 backward (arXiv 2407.08608,
+// figures 5 and 6).
 double attention_kernel_speed(AttentionKernel kernel, const AcceleratorSpec& accelerator) {
   const bool asynchronous = has_asynchronous_matrix_units(accelerator);
   switch (kernel) {

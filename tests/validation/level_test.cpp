@@ -30,7 +30,7 @@ void expect_steps(const ValidationReport& report, double median, double p90) {
   EXPECT_LE(report.time.p90_abs, p90);
   EXPECT_LE(std::abs(report.time.bias), 0.02);
   ASSERT_TRUE(report.time.rank_correlation.has_value());
-  EXPECT_GE(*report.time.rank_correlation, 0.78);
+  EXPECT_GE(*report.time.rank_correlation, 0.79);
   EXPECT_LE(static_cast<double>(report.skipped), 0.05 * static_cast<double>(report.rows.size()));
   // Eighty percent are meant to lie in their interval.
   EXPECT_GE(report.time.coverage, 0.72);
@@ -62,8 +62,8 @@ TEST(ValidationLevel, IsNotBelowTheOneReached) {
   const ValidationReport& all = report_of_all();
   EXPECT_GE(grade_a.time.n, 690U);
   EXPECT_GE(all.time.n, 2050U);
-  expect_steps(grade_a, 0.042, 0.126);
-  expect_steps(all, 0.066, 0.19);
+  expect_steps(grade_a, 0.04, 0.126);
+  expect_steps(all, 0.064, 0.188);
   expect_memory(all);
   expect_verdicts(all.out_of_memory);
 }
@@ -92,13 +92,15 @@ TEST(ValidationLevel, StepsOnTwoKindsOfNodesAreNotBelowTheOneReached) {
   ASSERT_TRUE(measured && predicted);
   EXPECT_EQ(predicted->id, measured->id);
   ASSERT_EQ(errors.size(), 4U);
+  std::vector<double> medians;
   for (auto& [name, all] : errors) {
     std::ranges::sort(all);
-    EXPECT_LE(all[all.size() / 2], name == "replicas" ? 0.05
-                                   : name == "both"   ? 0.18
-                                                      : 0.11)
-        << name;
+    medians.push_back(all[all.size() / 2]);
   }
+  // Stages on three nodes with V100 and one with T4, T4 alone, both, replicas.
+  const std::vector<double> most = {0.125, 0.065, 0.145, 0.05};
+  for (std::size_t i = 0; i < most.size(); ++i) EXPECT_LE(medians[i], most[i]) << i;
+  EXPECT_LE(report.time.median_abs, 0.065);
 }
 
 // tools/write_validation_page wrote the shipped ground from the shipped rows; a row whose kind no

@@ -243,15 +243,15 @@ TEST(KernelCost, ExponentialsLimitNarrowHeadsAsMeasured) {
   }
 }
 
-// On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of FlashAttention-3, and cuDNN lies between
-// them (arXiv 2407.08608); on an A100 only FlashAttention 1 is slower than the others.
+// On an H100 FlashAttention-2 has 350 of the 616 TFLOP/s of FlashAttention-3, and cuDNN lies
+// between them (arXiv 2407.08608); on an A100 only FlashAttention 1 is slower than the others.
 TEST(KernelCost, AttentionTakesAsLongAsTheKernelOfTheStack) {
   const AttentionWork work = causal_heads(128, true);
   const auto slowdown = [&](const char* device, AttentionKernel kernel) {
     const auto time = [&](AttentionKernel each) {
       StackSpec stack;
       stack.fusion.attention_kernel = each;
-      return attention_cost(work, Precision::Bf16, load_accelerator(device), stack).time;
+      return kernel_time(OpKind::Attention, work, Precision::Bf16, load_accelerator(device), stack);
     };
     return time(kernel) / time(AttentionKernel::FlashAttention3);
   };
