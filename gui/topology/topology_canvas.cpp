@@ -8,6 +8,11 @@
 namespace shardwright::gui {
 namespace {
 
+// The ranks lie where the plan places them, and the loads are those of the predicted step.
+TipSource placed_plan() {
+  return TipSource(u"event simulation of the plan's step on the cluster's profile"_s);
+}
+
 constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
 constexpr double kLeastWidthWithPanel = 640.0;
@@ -232,7 +237,7 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
-      return tool_tip(u"rank %1"_s.arg(step_->map.first_rank() + at.first),
+      return tool_tip(u"rank %1"_s.arg(step_->map.first_rank() + at.first), placed_plan(),
                       {{u"stage"_s, at.first < step_->map.ranks()
                                         ? QString::number(step_->groups.stage_of(at.first))
                                         : u"none, the plan does not use it"_s}});
@@ -252,11 +257,12 @@ QString TopologyCanvas::tip_of(const std::vector<sim::LinkIndex>& links) const {
     const sim::LinkIndex busiest = *std::max_element(
         links.begin(), links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), {tip_line(busiest)});
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), placed_plan(),
+                    {tip_line(busiest)});
   }
   std::vector<TipLine> lines;
   for (const sim::LinkIndex link : links) lines.push_back(tip_line(link));
-  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, lines);
+  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, placed_plan(), lines);
 }
 
 // A double click on an item counts as a second click on it.

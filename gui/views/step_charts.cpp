@@ -48,7 +48,9 @@ WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
   connect(this, &QCustomPlot::afterLayout, this, &WaterfallChart::place_shares);
 }
 
-void WaterfallChart::show(const sim::StepResult& result, std::optional<sim::StepResult> beside) {
+void WaterfallChart::show(const sim::StepResult& result, TipSource source,
+                          std::optional<sim::StepResult> beside) {
+  source_ = std::move(source);
   result_ = result;
   beside_ = std::move(beside);
   rebuild();
@@ -159,7 +161,7 @@ QString WaterfallChart::tool_tip_at(const QPointF& position) const {
   std::vector<TipLine> lines = {{beside_ ? tr("above") : tr("time"), amount(row.time, *result_)}};
   if (beside_) lines.push_back({tr("below"), amount(row.beside_time, *beside_)});
   lines.push_back({row.meaning});
-  return tool_tip(row.title, lines);
+  return tool_tip(row.title, source_, lines);
 }
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
@@ -191,8 +193,9 @@ QSize MemoryChart::sizeHint() const {
           std::max(kLeastHeight, legend->minimumOuterSizeHint().height())};
 }
 
-void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities,
-                       const QString& accelerator) {
+void MemoryChart::show(const sim::StepResult& result, TipSource source,
+                       std::vector<Bytes> capacities, const QString& accelerator) {
+  source_ = std::move(source);
   accelerator_ = accelerator;
   result_ = result;
   capacities_ = std::move(capacities);
@@ -274,9 +277,10 @@ QString MemoryChart::tool_tip_at(const QPointF& position) const {
                          tr("%1 of %2").arg(bytes_text(memory.peak), bytes_text(capacity))};
   const auto tip = [&](const QString& title, Bytes part) {
     return tool_tip(
-        title, {{tr("memory"),
-                 tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity))},
-                whole});
+        title, source_,
+        {{tr("memory"),
+          tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity))},
+         whole});
   };
   Bytes below;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
@@ -295,7 +299,8 @@ SensitivityChart::SensitivityChart(QWidget* parent)
   setObjectName(u"sensitivity"_s);
 }
 
-void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
+void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities,
+                            const TipSource& source) {
   sensitivities_ = std::move(sensitivities);
   std::vector<Bar> bars;
   for (const planner::Sensitivity& each : sensitivities_) {
@@ -303,11 +308,11 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
     const QString gain = signed_percent_text(each.gain);
     const QString through =
         each.through.empty() ? QString() : tr(" by %1").arg(to_qstring(each.through));
-    bars.push_back(
-        {title, 100.0 * each.gain, gain,
-         tool_tip(tr("10 % more of %1").arg(title), {{tr("throughput"), gain + through},
-                                                     {tr("time of a step"), time_text(each.step)},
-                                                     {tr("A click plans with it.")}})});
+    bars.push_back({title, 100.0 * each.gain, gain,
+                    tool_tip(tr("10 % more of %1").arg(title), source,
+                             {{tr("throughput"), gain + through},
+                              {tr("time of a step"), time_text(each.step)},
+                              {tr("A click plans with it.")}})});
   }
   show_bars(std::move(bars));
 }

@@ -137,6 +137,7 @@ void TrialsPane::answer_for_points() {
   chart_->set_points(std::move(points), [this](std::size_t point) {
     const ChartPoint& loss = chart_->points()[point];
     return tool_tip(tuning_->name_of(drawn_[static_cast<std::size_t>(loss.graph)]),
+                    TipSource(tr("loss measured by the trial's run")),
                     {{tr("steps"), count_text(static_cast<std::int64_t>(loss.x))},
                      {tr("loss"), fixed_text(loss.y, 4)},
                      {tr("A click chooses the trial.")}});

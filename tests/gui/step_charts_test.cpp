@@ -70,7 +70,7 @@ TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
   for (const auto& [width, beside] : cases) {
     for (const double share : {0.05, 0.5, 0.7, 0.75, 0.9, 0.99}) {
       shown(chart, {width, 300});
-      chart.show(step_of(16.0, share), beside);
+      chart.show(step_of(16.0, share), TipSource(u"simulation"_s), beside);
       chart.replot();
       const QRectF room = QRectF(chart.axisRect()->rect()).adjusted(-2, -2, 2, 2);
       ASSERT_FALSE(labels_of(chart).empty());
@@ -89,7 +89,7 @@ TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
   much.gain = 0.081;
   planner::Sensitivity more = much;
   more.through = "tp 4";
-  chart.show({much, more});
+  chart.show({much, more}, TipSource(u"simulation"_s));
   chart.replot();
   ASSERT_EQ(labels_of(chart).size(), 2U);
   for (const QCPItemText* label : labels_of(chart)) {
@@ -132,7 +132,7 @@ TEST(BarChart, ATitleIsWholeWhereItLeavesRoomForTheBars) {
 
 TEST(WaterfallChart, ShortStepsHaveShortUnits) {
   WaterfallChart chart;
-  chart.show(step_of(6.69e-3, 0.5));
+  chart.show(step_of(6.69e-3, 0.5), TipSource(u"simulation"_s));
   EXPECT_TRUE(chart.xAxis->label().contains(u"milliseconds"_s));
   EXPECT_NEAR(chart.xAxis->range().upper, 1.05 * 6.69, 1e-9);
 }
@@ -148,7 +148,7 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
       memory.breakdown[static_cast<std::size_t>(i)] = gigabytes(i == left_out ? 0.0 : 1.0);
       memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
     }
-    chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
+    chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
     // The line of the capacity is one more.
     EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories + 1 : kMemoryCategories);
     for (int i = 0; i < chart.plottableCount(); ++i) {
@@ -164,7 +164,7 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   MemoryChart chart;
   sim::StepResult result = step_of(1.0, 0.5);
   result.stages.front().memory.breakdown.fill(gigabytes(1.0));
-  chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
   shown(chart, {280, 260});
   chart.replot();
   const auto* entry = chart.legend->itemWithPlottable(chart.graph(0));
@@ -184,7 +184,7 @@ TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   memory.breakdown.fill(gigabytes(0.01));
   memory.peak = gigabytes(0.01 * kMemoryCategories);
   const double peak = memory.peak / gigabytes(1.0);
-  chart.show(result, {gigabytes(12.6)}, u"CPU rank"_s);
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(12.6)}, u"CPU rank"_s);
   EXPECT_NEAR(chart.yAxis->range().upper, 1.08 * peak, 1e-9);
   EXPECT_EQ(chart.graph(0)->name(), u"capacity 12.6 GB, above"_s);
   EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (MB)"_s);
@@ -195,7 +195,7 @@ TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   chart.yAxis->ticker()->generate(chart.yAxis->range(), QLocale::c(), u'g', 6, ticks, nullptr,
                                   &labels);
   EXPECT_TRUE(labels.contains(u"100"_s)) << labels.join(u' ').toStdString();
-  chart.show(result, {15.0 * memory.peak}, u"CPU rank"_s);
+  chart.show(result, TipSource(u"simulation"_s), {15.0 * memory.peak}, u"CPU rank"_s);
   EXPECT_GT(chart.yAxis->range().upper, 15.0 * peak);
   EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (GB)"_s);
 }
@@ -205,7 +205,7 @@ TEST(WaterfallChart, ResiduesOfSumsAreNeitherDrawnNorNamed) {
   sim::StepResult result = step_of(16.0, 0.5);
   result.stages.front().time.host = Seconds(4e-15);
   WaterfallChart chart;
-  chart.show(result);
+  chart.show(result, TipSource(u"simulation"_s));
   EXPECT_EQ(chart.plottableCount(), 2);
   for (const QCPItemText* label : labels_of(chart))
     EXPECT_FALSE(label->text().contains(u'<')) << label->text().toStdString();

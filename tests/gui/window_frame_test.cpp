@@ -454,8 +454,15 @@ TEST_F(WindowFrameTest, APointOfASweepOpensItsPlans) {
   EXPECT_THAT(tool_tip_at(chart, last), Says("dp "));
   const auto batch = static_cast<std::int64_t>(chart.points().back().x);
   ASSERT_NE(batch, small_choice().global_batch);
+  const std::size_t points = chart.points().size();
   QTest::mouseClick(&chart, Qt::LeftButton, {}, last);
   EXPECT_EQ(window_.document().choice().global_batch, batch);
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    EXPECT_EQ(chart.points().size(), points);
+    return set.request.global_batch == batch && set.complete && !window_.is_busy();
+  }));
+  EXPECT_EQ(chart.points().size(), points);
+  EXPECT_EQ(static_cast<std::int64_t>(chart.points().back().x), batch);
   trigger("edit.undo");
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
