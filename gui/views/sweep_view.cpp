@@ -75,17 +75,18 @@ void SweepView::open_point(int point) {
   Q_EMIT point_wanted(sweep_.axis, *opened_);
 }
 
-// True if the plans are those of the point that was clicked on, and no other plan was chosen by hand
-// among them.
+// True if the plans, of which there may be none, are those of the point that was clicked on, and no
+// other plan was chosen by hand among them.
 bool SweepView::shows_opened_point() const {
-  const auto now = asked();
-  if (!opened_ || !swept_ || !now || !opened_->candidate) return false;
-  const auto shown = selection_->scenario();
-  const bool is_opened = !selection_->set()->complete || !selection_->chosen() ||
-                         *selection_->chosen() == 0 || shown->plan == opened_->candidate->plan;
-  auto expected = swept_->at(sweep_.axis, static_cast<std::int64_t>(opened_->value));
-  expected.scenario = now->scenario;
-  return is_opened && *now == expected;
+  const PlanSetPointer& set = selection_->set();
+  if (!opened_ || !swept_ || !set) return false;
+  const auto& chosen = selection_->chosen();
+  const bool is_opened =
+      !set->complete || !chosen || *chosen == 0 ||
+      (opened_->candidate && set->plans[*chosen].plan == opened_->candidate->plan);
+  const Asked expected = swept_->at(sweep_.axis, static_cast<std::int64_t>(opened_->value));
+  return is_opened && set->request.model == expected.scenario.model &&
+         set->request.stack == expected.scenario.stack && asked_of(expected.scenario) == expected;
 }
 
 // A sweep stays while a search goes on, which names the same plan again and again, and while the
@@ -117,10 +118,14 @@ std::optional<SweepView::Asked> SweepView::asked() const {
   auto scenario = this->scenario();
   if (!scenario) return std::nullopt;
   if (axis() == SweepAxis::Gpus) scenario->plan = {};
+  return asked_of(*std::move(scenario));
+}
+
+SweepView::Asked SweepView::asked_of(Scenario scenario) const {
   const planner::PlanRequest& request = selection_->set()->request;
-  return Asked{*std::move(scenario), request.gpus,         request.global_batch, request.seq_len,
-               request.precision,    request.lora,         request.constraints,  request.objective,
-               request.max_memory,   request.memory_share, request.limits};
+  return Asked{std::move(scenario), request.gpus,         request.global_batch, request.seq_len,
+               request.precision,   request.lora,         request.constraints,  request.objective,
+               request.max_memory,  request.memory_share, request.limits,       request.cluster};
 }
 
 void SweepView::show_nothing() {

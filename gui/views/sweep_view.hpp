@@ -113,6 +113,8 @@ class SweepView : public View {
     Bytes max_memory;
     double memory_share = 1.0;
     planner::SearchLimits limits;
+    // The whole one; the scenario may lie on one of its pools.
+    ClusterSpec cluster;
 
     // Returns the same with another value of an axis.
     Asked at(planner::SweepAxis axis, std::int64_t value) const {
@@ -126,6 +128,8 @@ class SweepView : public View {
     bool operator==(const Asked&) const = default;
   };
   std::optional<Asked> asked() const;
+  // Returns the question that the shown plans answer, of this scenario.
+  Asked asked_of(Scenario scenario) const;
   std::optional<Asked> swept_;
   bool outdated_ = true;
   // The point that the user has clicked on, until another sweep begins.

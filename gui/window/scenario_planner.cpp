@@ -12,6 +12,7 @@
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/scenario_tips.hpp"
+#include "gui/models/sweep_figures.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -215,12 +216,23 @@ void ScenarioPlanner::plan_at(planner::SweepAxis axis, const planner::SweepPoint
   if (axis == planner::SweepAxis::GlobalBatch) choice.global_batch = count;
   if (axis == planner::SweepAxis::SeqLen) choice.seq_len = count;
   parts_.document->replace(tr("a point of the sweep"), choice);
+  if (!point.fits && !point.preliminary) say_why_none(axis, point);
   if (!point.candidate) return;
   const Plan& plan = point.candidate->plan;
   // The plans of the present scenario are there; those of another one come from its search.
   if (shown_ == choice && find_plan(*parts_.selection->set(), plan))
     return parts_.selection->choose(plan);
   parts_.selection->prefer(plan);
+}
+
+void ScenarioPlanner::say_why_none(planner::SweepAxis axis, const planner::SweepPoint& point) {
+  const ClusterSpec& cluster = parts_.selection->set()->request.cluster;
+  const char* word = accelerator_word(cluster);
+  const QString why = with_accelerator(to_qstring(planner::obstacle_text(point, cluster)), word);
+  parts_.messages->say(u"replanning"_s, Tone::Notice,
+                       tr("The sweep has no plan that runs at this point (%1: %2): %3. Plans shows "
+                          "what a search finds there; Undo returns to the former scenario.")
+                           .arg(title_of(axis, word), axis_text(axis, point.value), why));
 }
 
 void ScenarioPlanner::pin() {

@@ -84,6 +84,8 @@ class ScenarioPlanner : public QObject {
   void complete_baseline(const PlanSetPointer& set);
   // Returns false, after a message, if the shown plans are not those of the fields.
   bool is_of_fields();
+  // Says why no plan of the sweep runs at a point.
+  void say_why_none(planner::SweepAxis axis, const planner::SweepPoint& point);
   void show_problems(const std::vector<Problem>& problems);
   void take_this_machine(const QString& problem);
   void restore_baseline(const std::string& plan, const std::string& fields);
