@@ -271,15 +271,18 @@ std::vector<RunShare> worthwhile_gains(const RunForecast& run) {
 
 QString interruption_text(const RunForecast& run, const sim::RunInterruption& interruption) {
   const Seconds at = interruption.time;
+  const Seconds whole = run.trajectory.median.spans.back().end;
+  const auto with_share = [&](Seconds time) {
+    return to_qstring("%1, %2 of the run").arg(long_time_text(time), run_share_text(time / whole));
+  };
   std::vector<TipLine> lines = {
       {u"lost work"_s,
        interruption.lost > Seconds()
-           ? to_qstring("%1 since the last checkpoint").arg(long_time_text(interruption.lost))
+           ? to_qstring("%1 since the last checkpoint").arg(with_share(interruption.lost))
            : u"none"_s}};
   for (const sim::RunSpan& span : run.trajectory.median.spans) {
     if (span.begin < at || span.part == RunPart::Step) continue;
-    lines.push_back(
-        {to_qstring(planner::part_text(span.part)), long_time_text(span.end - span.begin)});
+    lines.push_back({to_qstring(planner::part_text(span.part)), with_share(span.end - span.begin)});
     if (span.part == RunPart::Restart || span.part == RunPart::Startup) break;
   }
   return tool_tip(to_qstring("Interruption by %1 on day %2")
@@ -300,7 +303,8 @@ QString progress_text(const RunForecast& run, Seconds time) {
   const double median = course.median.progress_at(time);
   std::vector<TipLine> lines = {
       {u"half of the runs have trained"_s,
-       to_qstring("%1 or more").arg(tokens_text(run.forecast.tokens_at(done.p50)))},
+       to_qstring("%1 (%2) or more")
+           .arg(tokens_text(run.forecast.tokens_at(done.p50)), percent_text(done.p50))},
       {u"80 % of them"_s, to_qstring("%1 to %2").arg(trained(done.p10), trained(done.p90))},
       {u"the run of median length"_s,
        u"%1 (%2)"_s.arg(tokens_text(run.forecast.tokens_at(median)), percent_text(median))}};

@@ -70,10 +70,17 @@ class MemoryChart : public Chart {
  private:
   void rebuild();
   void add_capacity();
+  QString tip_of_part(const QString& title, Bytes part, std::size_t stage) const;
+  QString tip_of_category(MemoryCategory category) const;
+  QString tip_of_capacity(std::size_t stage) const;
+  QString tip_of_legend(const QPointF& position) const;
+  QString tip_of_bar(std::size_t stage, double y) const;
 
   std::optional<sim::StepResult> result_;
   TipSource source_{QString()};
   std::vector<Bytes> capacities_;
+  // Those that have an entry in the legend, in its order.
+  std::vector<MemoryCategory> categories_;
   QString accelerator_;
 };
 

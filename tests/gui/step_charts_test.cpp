@@ -15,6 +15,7 @@ namespace shardwright::gui {
 namespace {
 
 using gui::fixtures::shown;
+using gui::fixtures::tool_tip_at;
 
 // Returns a step of `length` seconds of which matrix products take `share`.
 sim::StepResult step_of(double length, double share) {
@@ -174,6 +175,29 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   EXPECT_TRUE(chart.rect().contains(entry->rect()));
   EXPECT_GE(entry->rect().width(), width + chart.legend->iconSize().width());
   EXPECT_FALSE(chart.legend->outerRect().intersects(chart.axisRect()->rect()));
+}
+
+TEST(MemoryChart, ItsLegendAndTheLineOfTheCapacityAnswer) {
+  MemoryChart chart;
+  sim::StepResult result = step_of(1.0, 0.5);
+  sim::MemoryPeak& memory = result.stages.front().memory;
+  memory.breakdown.fill(gigabytes(4.0));
+  memory.peak = gigabytes(4.0 * kMemoryCategories);
+  const QString part =
+      u"%1, %2 of the capacity"_s.arg(bytes_text(gigabytes(4.0)), percent_text(0.05));
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
+  shown(chart, {500, 300});
+  chart.replot();
+  for (int i = 0; i < chart.legend->itemCount(); ++i) {
+    const QString tip = tool_tip_at(chart, chart.legend->item(i)->rect().center());
+    const bool is_capacity = i + 1 == chart.legend->itemCount();
+    EXPECT_THAT(tip, Says(is_capacity ? u"80 GB"_s : part));
+    EXPECT_THAT(tip, Says("simulation"));
+  }
+  const double line = chart.yAxis->coordToPixel(80.0);
+  const QPoint on_it(chart.axisRect()->center().x(), static_cast<int>(line));
+  EXPECT_THAT(tool_tip_at(chart, on_it), Says("memory of each GPU"));
+  EXPECT_THAT(tool_tip_at(chart, on_it + QPoint(0, 8)), Says("free"));
 }
 
 // Beside the memory of a machine the bar of a tiny model would be a line.
