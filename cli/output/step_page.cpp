@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/figures.hpp"
+#include "cli/output/output_file.hpp"
 #include "cli/output/step_json.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
@@ -18,6 +19,7 @@
 #include "core/spec/pools.hpp"
 #include "planner/explain.hpp"
 #include "planner/figure.hpp"
+#include "planner/wording.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/prices.hpp"

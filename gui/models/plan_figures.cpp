@@ -287,7 +287,7 @@ QString plan_tip(const PlanSet& set, std::size_t plan) {
     if (text != dash())
       lines.push_back({figure.title + u' ' + text, with_accelerator(figure.tip, word)});
   }
-  return tool_tip(u"plan %1"_s.arg(count_text(plan + 1)), lines);
+  return tool_tip(u"plan %1"_s.arg(count_text(plan + 1)), source_of(set), lines);
 }
 
 QStringList plan_completions(const PlanSet& set) {

@@ -55,7 +55,12 @@ PlanSearch::PlanSearch(QObject* parent) : QObject(parent) {
 }
 
 void PlanSearch::request(const ScenarioChoice& choice) {
+  resume(choice, {});
+}
+
+void PlanSearch::resume(const ScenarioChoice& choice, Plans plans) {
   wanted_ = choice;
+  known_ = std::move(plans);
   ++newest_;
   worker_.cancel();
   debounce_.start();
@@ -85,10 +90,11 @@ void PlanSearch::begin() {
   running_ = true;
   Q_EMIT started();
   const std::uint64_t id = newest_;
-  worker_.submit([this, choice = wanted_, id](const std::stop_token& stop) {
-    yield_to_the_window();
-    work(choice, id, stop);
-  });
+  worker_.submit(
+      [this, choice = wanted_, known = std::exchange(known_, {}), id](const std::stop_token& stop) {
+        yield_to_the_window();
+        work(choice, known, id, stop);
+      });
 }
 
 template <class Deliver>
@@ -101,9 +107,10 @@ void PlanSearch::post(std::uint64_t id, Deliver deliver) {
       Qt::QueuedConnection);
 }
 
-void PlanSearch::work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop) {
+void PlanSearch::work(const ScenarioChoice& choice, const Plans& known, std::uint64_t id,
+                      const std::stop_token& stop) {
   try {
-    search_both(load_request(choice), id, stop);
+    search_both(load_request(choice), known, id, stop);
   } catch (const InputError& error) {
     post(id, [this, problems = error.problems()] { Q_EMIT failed(problems); });
   } catch (const std::exception& error) {
@@ -141,7 +148,7 @@ void PlanSearch::watch(planner::PlanRequest& request, std::uint64_t id, double f
   };
 }
 
-void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
+void PlanSearch::search_both(planner::PlanRequest request, const Plans& known, std::uint64_t id,
                              const std::stop_token& stop) {
   request.stop = stop;
   request.layer_costs = std::make_shared<planner::LayerCostCache>();
@@ -169,6 +176,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
   };
   PlanStream first(request, kBetweenFirstSets, show), rest(request, kBetweenSets, show);
   request.advice = false;
+  first.keep(known);
   // An open batch would be looked for once more, and so would the places of several pools.
   if (request.global_batch > 0 && request.cluster.pools.empty()) {
     watch(request, id, 0.0, kLookShare, reached);
@@ -176,7 +184,9 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
     request.top = kPlansOfLook;
     request.front = false;
     request.found = [&](const auto& best) { first.take(best); };
-    first.keep(search_one().plans);
+    PlanSet look = plan_set_of(request, search_one());
+    keep_plans(look, known);
+    first.keep(look.plans);
     request.front = true;
   }
   watch(request, id, kLookShare, kFirstShare, reached);

@@ -54,6 +54,9 @@ class PlanSearch : public QObject {
 
   // Searches for `choice` unless another one follows within a moment. Ends the search at work.
   void request(const ScenarioChoice& choice);
+  // Goes on with a search for `choice` that was stopped after it had found `plans`, which stay until
+  // the answer of the whole search.
+  void resume(const ScenarioChoice& choice, std::vector<planner::PlanCandidate> plans);
   // Stops the search and emits `found` once more if there are plans.
   void stop();
   // Stops the search and drops its plans, because others take their place.
@@ -80,8 +83,11 @@ class PlanSearch : public QObject {
  private:
   void begin();
   void end();
-  void work(const ScenarioChoice& choice, std::uint64_t id, const std::stop_token& stop);
-  void search_both(planner::PlanRequest request, std::uint64_t id, const std::stop_token& stop);
+  using Plans = std::vector<planner::PlanCandidate>;
+  void work(const ScenarioChoice& choice, const Plans& known, std::uint64_t id,
+            const std::stop_token& stop);
+  void search_both(planner::PlanRequest request, const Plans& known, std::uint64_t id,
+                   const std::stop_token& stop);
   // What the searches of one request have reached together.
   struct Reached {
     std::int64_t checked = 0, simulated = 0;
@@ -97,6 +103,8 @@ class PlanSearch : public QObject {
 
   QTimer debounce_;
   ScenarioChoice wanted_;
+  // The plans that an earlier search for it has found.
+  std::vector<planner::PlanCandidate> known_;
   std::atomic<std::uint64_t> newest_{0};
   bool running_ = false;
   // The last member: its thread ends before the members that it uses.

@@ -184,6 +184,14 @@ Scenario PlanSet::scenario(std::size_t plan) const {
   return planner::scenario_of(request, plans[plan].plan);
 }
 
+std::optional<std::size_t> find_plan(const PlanSet& set, const Plan& plan) {
+  const auto found =
+      std::find_if(set.plans.begin(), set.plans.end(),
+                   [&](const PlanCandidate& candidate) { return candidate.plan == plan; });
+  if (found == set.plans.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - set.plans.begin());
+}
+
 std::optional<std::size_t> best_on_pool(const PlanSet& set, const std::string& pool) {
   std::optional<std::size_t> best;
   for (std::size_t plan = 0; plan < set.plans.size(); ++plan) {

@@ -34,6 +34,9 @@ struct PlanSet {
   Scenario scenario(std::size_t plan) const;
 };
 
+// The place of a plan in the set, if the set has it.
+std::optional<std::size_t> find_plan(const PlanSet& set, const Plan& plan);
+
 // The best of the plans that lie on one of several pools alone; none if the set has no such plan.
 std::optional<std::size_t> best_on_pool(const PlanSet& set, const std::string& pool);
 

@@ -96,11 +96,15 @@ QString causes_text(const planner::Forecast& forecast) {
   return lines.join(u'\n');
 }
 
+TipSource simulated_runs() {
+  return TipSource(u"many simulated runs of the plan with the failure rates of the run profile"_s);
+}
+
 QString share_tip(const QString& title, Seconds time, double share, Dollars cost) {
   std::vector<TipLine> lines = {{u"time"_s, long_time_text(time)},
                                 {u"share of the run"_s, run_share_text(share)}};
   if (cost > Dollars()) lines.push_back({u"cost"_s, money_text(cost)});
-  return tool_tip(title, lines);
+  return tool_tip(title, simulated_runs(), lines);
 }
 
 void set_goal(const RunQuestion& question, RunForecast& run) {
@@ -259,29 +263,32 @@ std::vector<RunShare> worthwhile_gains(const RunForecast& run) {
                                   {u"share of the run"_s, run_share_text(gain.share)}};
     const Dollars saved = run.cost_after(gain.share * wall);
     if (saved > Dollars()) lines.push_back({u"cheaper by"_s, money_text(saved)});
-    shares.push_back(
-        {title, tool_tip(u"10 % less of "_s + title, lines), gain.share, std::nullopt});
+    shares.push_back({title, tool_tip(u"10 % less of "_s + title, simulated_runs(), lines),
+                      gain.share, std::nullopt});
   }
   return shares;
 }
 
 QString interruption_text(const RunForecast& run, const sim::RunInterruption& interruption) {
   const Seconds at = interruption.time;
+  const Seconds whole = run.trajectory.median.spans.back().end;
+  const auto with_share = [&](Seconds time) {
+    return to_qstring("%1, %2 of the run").arg(long_time_text(time), run_share_text(time / whole));
+  };
   std::vector<TipLine> lines = {
       {u"lost work"_s,
        interruption.lost > Seconds()
-           ? to_qstring("%1 since the last checkpoint").arg(long_time_text(interruption.lost))
+           ? to_qstring("%1 since the last checkpoint").arg(with_share(interruption.lost))
            : u"none"_s}};
   for (const sim::RunSpan& span : run.trajectory.median.spans) {
     if (span.begin < at || span.part == RunPart::Step) continue;
-    lines.push_back(
-        {to_qstring(planner::part_text(span.part)), long_time_text(span.end - span.begin)});
+    lines.push_back({to_qstring(planner::part_text(span.part)), with_share(span.end - span.begin)});
     if (span.part == RunPart::Restart || span.part == RunPart::Startup) break;
   }
   return tool_tip(to_qstring("Interruption by %1 on day %2")
                       .arg(to_qstring(planner::cause_text(interruption.cause)),
                            fixed_text(at.value() / kSecondsPerDay, 2)),
-                  lines);
+                  simulated_runs(), lines);
 }
 
 QString progress_text(const RunForecast& run, Seconds time) {
@@ -296,13 +303,15 @@ QString progress_text(const RunForecast& run, Seconds time) {
   const double median = course.median.progress_at(time);
   std::vector<TipLine> lines = {
       {u"half of the runs have trained"_s,
-       to_qstring("%1 or more").arg(tokens_text(run.forecast.tokens_at(done.p50)))},
+       to_qstring("%1 (%2) or more")
+           .arg(tokens_text(run.forecast.tokens_at(done.p50)), percent_text(done.p50))},
       {u"80 % of them"_s, to_qstring("%1 to %2").arg(trained(done.p10), trained(done.p90))},
       {u"the run of median length"_s,
        u"%1 (%2)"_s.arg(tokens_text(run.forecast.tokens_at(median)), percent_text(median))}};
   if (const Dollars cost = run.cost_after(time); cost > Dollars())
     lines.push_back({u"spent so far"_s, money_text(cost)});
-  return tool_tip(to_qstring("Day %1").arg(fixed_text(time.value() / kSecondsPerDay, 1)), lines);
+  return tool_tip(to_qstring("Day %1").arg(fixed_text(time.value() / kSecondsPerDay, 1)),
+                  simulated_runs(), lines);
 }
 
 QString uses_text(const sim::RunTimes& times, Seconds begin, Seconds end) {
@@ -318,7 +327,7 @@ QString uses_text(const sim::RunTimes& times, Seconds begin, Seconds end) {
          u"%1 (%2)"_s.arg(percent_text(time / sim::total(times)), long_time_text(time))});
   }
   return tool_tip(to_qstring("The run of median length, day %1 to %2").arg(day(begin), day(end)),
-                  lines);
+                  simulated_runs(), lines);
 }
 
 TextTable table_of(const RunForecast& run) {

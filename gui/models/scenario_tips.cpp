@@ -263,6 +263,26 @@ QString pool_facts(const ClusterSpec& cluster) {
 
 }  // namespace
 
+TipSource simulated_on(const ClusterSpec& cluster) {
+  EnumArray<Confidence, int> counts{};
+  for (const Sources* part : {&cluster.accelerator.sources, &cluster.node.sources,
+                              &cluster.fabric.sources, &cluster.sources}) {
+    for (const auto& [place, figure] : *part) ++counts[figure.confidence];
+  }
+  QStringList kinds;
+  for (const Confidence each : enumerators<Confidence>())
+    if (counts[each] > 0) kinds.append(u"%1 %2"_s.arg(counts[each]).arg(to_qstring(name_of(each))));
+  QString text = u"event simulation with the profile %1"_s.arg(to_qstring(cluster.name));
+  if (!kinds.isEmpty()) text += u" (its figures: %1)"_s.arg(kinds.join(u", "_s));
+  return TipSource(text);
+}
+
+TipSource source_of(const PlanSet& set) {
+  const TipSource simulated = simulated_on(set.request.cluster);
+  if (set.origin.isEmpty() || set.origin == u"search"_s) return simulated;
+  return TipSource(u"%1; the plans come from %2"_s.arg(simulated.text, set.origin));
+}
+
 const char* accelerator_word(const ClusterSpec& cluster) {
   const auto word_for = [](const AcceleratorSpec& accelerator) {
     switch (accelerator.architecture) {

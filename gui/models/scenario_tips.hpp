@@ -10,6 +10,7 @@
 #include "core/spec/stack_spec.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 
@@ -30,6 +31,11 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts);
 // Describe a cluster or a model with the sources of its figures, as rich text.
 QString cluster_summary(const ClusterSpec& cluster);
 QString model_summary(const ModelSpec& model);
+// The source of what the event simulation says of a plan: it names the profile and how the figures
+// of the profile are known.
+TipSource simulated_on(const ClusterSpec& cluster);
+// The same of the plans of a set, with the file that they come from.
+TipSource source_of(const PlanSet& set);
 // Names one of what trains on the cluster: "GPU", "CPU rank", "TPU", "accelerator".
 const char* accelerator_word(const ClusterSpec& cluster);
 // "GPU" if the cluster cannot be loaded.

@@ -6,14 +6,6 @@
 namespace shardwright::gui {
 namespace {
 
-std::optional<std::size_t> find_plan(const PlanSet& set, const Plan& plan) {
-  const auto found =
-      std::find_if(set.plans.begin(), set.plans.end(),
-                   [&](const planner::PlanCandidate& candidate) { return candidate.plan == plan; });
-  if (found == set.plans.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - set.plans.begin());
-}
-
 std::optional<std::size_t> in_range(const PlanSetPointer& set, std::optional<std::size_t> plan) {
   return set && plan && *plan < set->plans.size() ? plan : std::nullopt;
 }

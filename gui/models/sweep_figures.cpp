@@ -98,6 +98,22 @@ SweepRange widest_range(SweepAxis axis) {
           static_cast<int>(kSweepPoints.most)};
 }
 
+QStringList texts_of(const SweepRange& range) {
+  return {QString::number(range.from, 'g', 17), QString::number(range.to, 'g', 17),
+          QString::number(range.points)};
+}
+
+std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and_points) {
+  if (ends_and_points.size() != 3) return std::nullopt;
+  const SweepRange range = {ends_and_points[0].toDouble(), ends_and_points[1].toDouble(),
+                            ends_and_points[2].toInt()};
+  const SweepRange widest = widest_range(axis);
+  const bool is_possible = range.from >= widest.from && range.to <= widest.to &&
+                           range.from <= range.to && range.points >= kSweepPoints.least &&
+                           range.points <= kSweepPoints.most;
+  return is_possible ? std::optional(range) : std::nullopt;
+}
+
 std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::int64_t gpus_of_node,
                                  std::int64_t batch_unit) {
   const auto in_multiples = [](double value, std::int64_t unit) {

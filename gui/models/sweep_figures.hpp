@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <optional>
 
 #include "gui/models/scenario_choice.hpp"
@@ -30,6 +31,10 @@ inline constexpr Range kSweepPoints = {2, 24};
 
 // The ends that the user may set, and the most points.
 SweepRange widest_range(planner::SweepAxis axis);
+
+QStringList texts_of(const SweepRange& range);
+// Reads both ends and the number of points. Returns none for texts that name no possible range.
+std::optional<SweepRange> read_range(planner::SweepAxis axis, const QStringList& ends_and_points);
 
 // Returns the values from one end to the other, each as much larger than the one before, in the
 // unit of the planner. They are ones that plans can have: GPUs in whole nodes or powers of two,

@@ -158,7 +158,7 @@ QString plan_text(const Plan& plan) {
   return to_qstring({text.data(), text.size()});
 }
 
-QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
+QString tool_tip(const QString& title, const TipSource& source, const std::vector<TipLine>& lines) {
   // Longer texts are broken into lines.
   constexpr qsizetype kMostUnbroken = 40;
   const auto block = [](const char* tag, const QString& text) {
@@ -167,14 +167,16 @@ QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
     return u"<%1%2>%3</%1>"_s.arg(to_qstring(tag), style, text.toHtmlEscaped());
   };
   QString values, sentences;
-  for (const TipLine& line : lines) {
+  const auto add = [&](const TipLine& line) {
     if (line.value.isEmpty()) {
       sentences += block("div", line.what);
     } else {
       values += u"<tr>%1%2</tr>"_s.arg(block("td", line.what + u"\u00a0\u00a0"_s),
                                        block("td", line.value));
     }
-  }
+  };
+  for (const TipLine& line : lines) add(line);
+  add({u"source"_s, source.text});
   return u"<b>%1</b><table cellspacing=0>%2</table>%3"_s.arg(title.toHtmlEscaped(), values,
                                                              sentences);
 }

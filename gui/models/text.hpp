@@ -79,9 +79,15 @@ struct TipLine {
   QString value{};
 };
 
-// What a mark or a row says where the mouse rests on it: a title, values and below them sentences.
-// The texts are plain.
-QString tool_tip(const QString& title, const std::vector<TipLine>& lines);
+// Where the figures of a tool tip come from, in plain words: what computed or measured them.
+struct TipSource {
+  explicit TipSource(QString from) : text(std::move(from)) {}
+  QString text;
+};
+
+// What a mark or a row says where the mouse rests on it: a title, values, their source, and below
+// them sentences. The texts are plain.
+QString tool_tip(const QString& title, const TipSource& source, const std::vector<TipLine>& lines);
 
 // Names the place of a JSON pointer as its fields: "plans › entry 2 › plan › tp" for
 // "/plans/1/plan/tp". Other places stay as they are.

@@ -76,13 +76,16 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
   const auto ref = item_at(position);
   if (!ref) return {};
   const GanttBox& box = gantt_.stages()[ref->stage].boxes[ref->box];
-  std::vector<TipLine> lines = {{u"start"_s, time_text(Seconds(box.start))},
-                                {u"time"_s, time_text(Seconds(box.finish - box.start))}};
+  const double length = box.finish - box.start;
+  std::vector<TipLine> lines = {
+      {u"start"_s, time_text(Seconds(box.start))},
+      {u"time"_s, u"%1, %2 of the step"_s.arg(time_text(Seconds(length)),
+                                              share_text(length / gantt_.makespan()))}};
   if (gantt_.chunks() > 1) lines.push_back({u"chunk"_s, QString::number(box.chunk)});
   return tool_tip(u"stage %1: %2 of microbatch %3"_s.arg(ref->stage)
                       .arg(to_qstring(title_of(box.phase)))
                       .arg(box.microbatch),
-                  lines);
+                  source_of(gantt_), lines);
 }
 
 void ScheduleCanvas::follow_moment() {

@@ -358,13 +358,18 @@ QStringList schedule_summary(const ScheduleGantt& gantt) {
                            : u" of the time of all stages"_s)};
 }
 
+TipSource source_of(const ScheduleGantt& gantt) {
+  return TipSource(gantt.busiest() ? u"event simulation of the plan's step"_s
+                                   : u"the order of the schedule, with slots of equal length"_s);
+}
+
 QString schedule_summary_tip(const ScheduleGantt& gantt) {
   const QString meaning =
       gantt.busiest()
           ? u"The stage that computes longest decides how long the step takes: its bubble is "
             "the one of the step in Why. Those of the other stages stand beside their names."_s
           : u"The mean of the stages' bubbles, which stand beside their names."_s;
-  return tool_tip(schedule_summary(gantt).join(between_parts()), {{meaning}});
+  return tool_tip(schedule_summary(gantt).join(between_parts()), source_of(gantt), {{meaning}});
 }
 
 }  // namespace shardwright::gui

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "gui/models/text.hpp"
 #include "gui/painting/axis_window.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
 
@@ -99,5 +100,7 @@ AxisWindow first_window(const ScheduleGantt& gantt, double plot_width);
 QStringList schedule_summary(const ScheduleGantt& gantt);
 // Returns the summary with an explanation of its bubble, as rich text.
 QString schedule_summary_tip(const ScheduleGantt& gantt);
+// Where the times of the slots come from.
+TipSource source_of(const ScheduleGantt& gantt);
 
 }  // namespace shardwright::gui

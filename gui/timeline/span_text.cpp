@@ -111,18 +111,28 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
   if (span.layer >= 0) lines.push_back({u"layer"_s, QString::number(span.layer)});
   if (span.microbatch >= 0) lines.push_back({u"microbatch"_s, QString::number(span.microbatch)});
   lines.push_back({u"start"_s, time_text(span.start)});
-  lines.push_back({tracks.side_title(ref.side), time_text(span.duration)});
+  QString time = time_text(span.duration);
+  if (tracks.end() > 0.0)
+    time += u" (%1 of the step)"_s.arg(share_text(span.duration.value() / tracks.end()));
+  lines.push_back({tracks.side_title(ref.side), time});
   add_counterpart(tracks, ref, lines);
   if (span.group) lines.push_back({u"group"_s, spaced(name_of(*span.group))});
   if (span.peer >= 0) lines.push_back({u"peer"_s, QString::number(span.peer)});
   if (before) add_before(tracks, *before, lines);
   add_rates(span, limits, lines);
-  return tool_tip(to_qstring(span.name), lines);
+  return tool_tip(to_qstring(span.name), tracks.source(ref.side), lines);
 }
 
-QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
-  const auto text_of = [&row](const MemoryPoint& point) {
-    const QString all = bytes_text(Bytes(point.bytes));
+QString memory_tool_tip(const MemoryRow& row, const TipSource& source, Bytes capacity,
+                        std::optional<double> time) {
+  const auto text_of = [&](const MemoryPoint& point) {
+    QString all = bytes_text(Bytes(point.bytes));
+    // A measured rank may be one of hardware that no profile describes; the peak is all then.
+    const bool is_known = capacity > Bytes();
+    const double whole = is_known ? capacity.value() : row.peak.bytes;
+    if (whole > 0.0)
+      all += u" (%1 of the %2)"_s.arg(percent_text(point.bytes / whole),
+                                      is_known ? u"capacity"_s : u"peak"_s);
     return row.has_base()
                ? u"%1, %2 of it allocated"_s.arg(all, bytes_text(Bytes(point.bytes - point.base)))
                : all;
@@ -136,7 +146,7 @@ QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
                      "which Run draws alone"_s});
     lines.push_back({u"not allocated"_s, u"context, communication buffers, fragmentation"_s});
   }
-  return tool_tip(u"memory of the rank"_s, lines);
+  return tool_tip(u"memory of the rank"_s, source, lines);
 }
 
 QString memory_line(const MemoryRow& row) {

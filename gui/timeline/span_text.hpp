@@ -9,6 +9,7 @@
 
 #include "core/spec/scenario.hpp"
 #include "gui/models/table_text.hpp"
+#include "gui/models/text.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
@@ -44,7 +45,9 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
 
 // Returns rich text: the memory of a rank at a time, if one is given, and at its peak; of each the
 // allocated part as well.
-QString memory_tool_tip(const MemoryRow& row, std::optional<double> time);
+// The levels are given as shares of the capacity; of the peak where it is zero.
+QString memory_tool_tip(const MemoryRow& row, const TipSource& source, Bytes capacity,
+                        std::optional<double> time);
 // Returns one line with the peak.
 QString memory_line(const MemoryRow& row);
 

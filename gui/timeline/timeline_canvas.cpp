@@ -249,8 +249,12 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
                            : QString();
   if (track->kind != TrackKind::Memory) return name;
   const MemoryRow& memory = tracks_.memory_rows()[track->row];
-  if (!on_name) return memory_tool_tip(memory, time_at(position.x()));
-  return u"<div>%1</div>"_s.arg(name.toHtmlEscaped()) + memory_tool_tip(memory, std::nullopt);
+  const auto tip = [&](std::optional<double> time) {
+    return memory_tool_tip(memory, tracks_.source(track->side),
+                           scene_.limits.of(track->rank).memory, time);
+  };
+  if (!on_name) return tip(time_at(position.x()));
+  return u"<div>%1</div>"_s.arg(name.toHtmlEscaped()) + tip(std::nullopt);
 }
 
 void TimelineCanvas::paint(QPainter& painter) {

@@ -162,6 +162,14 @@ QString TimelineTracks::side_title(std::size_t side) const {
                                                      : title_of(timelines_[side]->origin);
 }
 
+TipSource TimelineTracks::source(std::size_t side) const {
+  if (static_cast<qsizetype>(side) < names_.size())
+    return TipSource(u"file %1"_s.arg(names_[static_cast<qsizetype>(side)]));
+  return TipSource(timelines_[side]->origin == TimelineOrigin::Predicted
+                       ? u"event simulation of the step"_s
+                       : u"measured by the ranks of the run"_s);
+}
+
 std::size_t TimelineTracks::all_spans() const {
   std::size_t count = 0;
   for (const auto& timeline : timelines_) count += timeline->spans.size();

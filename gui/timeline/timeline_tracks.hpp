@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/timeline/timeline.hpp"
+#include "gui/models/text.hpp"
 #include "gui/timeline/span_query.hpp"
 #include "gui/timeline/span_row.hpp"
 #include "gui/timeline/timeline_difference.hpp"
@@ -152,6 +153,8 @@ class TimelineTracks {
   const std::vector<Track>& tracks() const { return tracks_; }
   const std::vector<SpanRow>& rows() const { return rows_; }
   const std::vector<MemoryRow>& memory_rows() const { return memory_rows_; }
+  // Where the spans of a side come from.
+  TipSource source(std::size_t side) const;
   double end() const { return end_; }
   double height() const { return height_; }
   double pinned_height() const { return pinned_height_; }

@@ -4,9 +4,15 @@
 
 #include "gui/models/text.hpp"
 #include "gui/topology/group_routes.hpp"
+#include "gui/topology/node_map.hpp"
 
 namespace shardwright::gui {
 namespace {
+
+// The ranks lie where the plan places them, and the loads are those of the predicted step.
+TipSource placed_plan() {
+  return TipSource(u"event simulation of the plan's step on the cluster's profile"_s);
+}
 
 constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
@@ -231,32 +237,56 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   const auto item = layout_.item_at(layout_place(position));
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
-    if (at.kind == ItemKind::Gpu)
-      return tool_tip(u"rank %1"_s.arg(step_->map.first_rank() + at.first),
-                      {{u"stage"_s, at.first < step_->map.ranks()
-                                        ? QString::number(step_->groups.stage_of(at.first))
-                                        : u"none, the plan does not use it"_s}});
-    return at.vertex ? step_->map.vertex_name(*at.vertex) : at.label.simplified();
+    if (at.kind == ItemKind::Gpu) {
+      const bool is_used = at.first < step_->map.ranks();
+      return tip_of(u"rank %1"_s.arg(step_->map.first_rank() + at.first), at.first,
+                    {{u"stage"_s, is_used ? QString::number(step_->groups.stage_of(at.first))
+                                          : u"none, the plan does not use it"_s}});
+    }
+    return at.vertex ? tip_of(step_->map.vertex_name(*at.vertex), *at.vertex)
+                     : at.label.simplified();
   }
   if (const auto links = layout_.links_at(layout_place(position)); !links.empty())
     return tip_of(links);
-  return item ? domain_text(step_->map, step_->groups, layout_.items[*item]) : QString();
+  return item ? tip_of(layout_.items[*item]) : QString();
+}
+
+TipLine TopologyCanvas::line_of(sim::LinkIndex link) const {
+  return {step_->map.link_name(link),
+          load_text(step_->map, scene_, link) + u", "_s + bytes_text(scene_.bytes[link])};
+}
+
+QString TopologyCanvas::tip_of(const QString& title, sim::VertexIndex vertex,
+                               std::vector<TipLine> lines) const {
+  std::optional<sim::LinkIndex> busiest;
+  for (const sim::LinkIndex out : step_->map.links_from(vertex)) {
+    for (const sim::LinkIndex link : {out, ClusterMap::way_back(out)})
+      if (!busiest || scene_.utilisation[link] > scene_.utilisation[*busiest]) busiest = link;
+  }
+  if (busiest) {
+    const TipLine line = line_of(*busiest);
+    lines.push_back({u"busiest link, "_s + line.what, line.value});
+  }
+  return tool_tip(title, placed_plan(), lines);
+}
+
+QString TopologyCanvas::tip_of(const MapItem& domain) const {
+  const double load = domain_loads(step_->map, scene_.utilisation)[domain.first];
+  return tool_tip(domain_text(step_->map, step_->groups, domain), placed_plan(),
+                  {{u"busiest link"_s, u"%1 of its capacity"_s.arg(share_text(load))}});
 }
 
 QString TopologyCanvas::tip_of(const std::vector<sim::LinkIndex>& links) const {
-  const auto tip_line = [&](sim::LinkIndex link) {
-    return TipLine{step_->map.link_name(link),
-                   load_text(step_->map, scene_, link) + u", "_s + bytes_text(scene_.bytes[link])};
-  };
   if (links.size() > 2) {
     const sim::LinkIndex busiest = *std::max_element(
         links.begin(), links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), {tip_line(busiest)});
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), placed_plan(),
+                    {line_of(busiest)});
   }
   std::vector<TipLine> lines;
-  for (const sim::LinkIndex link : links) lines.push_back(tip_line(link));
-  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, lines);
+  for (const sim::LinkIndex link : links) lines.push_back(line_of(link));
+  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, placed_plan(), lines);
 }
 
 // A double click on an item counts as a second click on it.

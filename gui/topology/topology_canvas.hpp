@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "gui/models/text.hpp"
 #include "gui/painting/navigable_view.hpp"
 #include "gui/topology/topology_painter.hpp"
 
@@ -72,6 +73,11 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   void add_keys();
   void toggle(Axis axis);
   QString tip_of(const std::vector<sim::LinkIndex>& links) const;
+  // Adds the busiest link of a vertex to the lines.
+  QString tip_of(const QString& title, sim::VertexIndex vertex,
+                 std::vector<TipLine> lines = {}) const;
+  QString tip_of(const MapItem& domain) const;
+  TipLine line_of(sim::LinkIndex link) const;
   // Computes them anew only where the rank or the shown axis has changed.
   void find_routes();
 

@@ -318,14 +318,19 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto row = row_at(at);
   if (!row) return QToolTip::hideText();
   const auto plan = static_cast<std::size_t>(*row);
-  QToolTip::showText(
-      event->globalPosition().toPoint(),
-      tool_tip(plan_text(set_->plans[plan].plan), {tip_line(x_, plan), tip_line(y_, plan)}), this);
+  QToolTip::showText(event->globalPosition().toPoint(),
+                     tool_tip(plan_text(set_->plans[plan].plan), source_of(*set_),
+                              {tip_line(x_, plan), tip_line(y_, plan)}),
+                     this);
 }
 
 TipLine PlanScatter::tip_line(int figure, std::size_t plan) const {
   const PlanFigure& of = plan_figure(figure);
-  return {of.heading(accelerator_word(set_)), of.text(*set_, plan)};
+  const double best = of.value ? of.value(*set_, 0) : 0.0;
+  const QString text = of.text(*set_, plan);
+  return {of.heading(accelerator_word(set_)),
+          best > 0.0 ? tr("%1, %2 of plan 1's").arg(text, share_text(of.value(*set_, plan) / best))
+                     : text};
 }
 
 void PlanScatter::draw_lasso() {

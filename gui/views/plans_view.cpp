@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QMouseEvent>
+#include <QResizeEvent>
 #include <QSettings>
 #include <QShortcut>
 #include <QTableView>
@@ -64,6 +65,13 @@ QString pools_alone_text(const PlanSet& set) {
                       : PlansView::tr("%1 no plan").arg(to_qstring(pool)));
   }
   return PlansView::tr(" The best plan of each pool alone: %1.").arg(parts.join(u", "_s));
+}
+
+// Keeps the current row in sight as the table gets lower. `before`: the size of its viewport.
+void keep_current_in_sight(QTableView& view, const QSize& before) {
+  if (!QRect(QPoint(), before).intersects(view.visualRect(view.currentIndex()))) return;
+  const auto scroll = [&view] { view.scrollTo(view.currentIndex()); };
+  QMetaObject::invokeMethod(&view, scroll, Qt::QueuedConnection);
 }
 
 }  // namespace
@@ -392,6 +400,8 @@ bool PlansView::eventFilter(QObject* watched, QEvent* event) {
   const QEvent::Type type = event->type();
   const bool is_press = type == QEvent::MouseButtonPress || type == QEvent::MouseButtonDblClick;
   const bool ends = type == QEvent::MouseButtonRelease;
+  if (watched == view_->viewport() && type == QEvent::Resize)
+    keep_current_in_sight(*view_, static_cast<const QResizeEvent&>(*event).oldSize());
   if (watched != view_->viewport() || !(is_press || ends || type == QEvent::MouseMove))
     return View::eventFilter(watched, event);
   if (is_press) press_row(static_cast<const QMouseEvent&>(*event));

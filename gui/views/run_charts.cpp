@@ -65,9 +65,13 @@ std::vector<ChartPoint> points_of(const PointChart& chart) {
 }
 
 QString tip_of_step(const PointChart& chart, const ChartPoint& point) {
-  return tool_tip(RunCharts::tr("step %1").arg(count_text(static_cast<std::int64_t>(point.x))),
-                  {{chart.yAxis->label(), short_text(point.y)},
-                   {RunCharts::tr("source"), chart.graph(point.graph)->name()}});
+  double largest = point.y;
+  for (const ChartPoint& each : chart.points()) largest = std::max(largest, each.y);
+  return tool_tip(
+      RunCharts::tr("step %1").arg(count_text(static_cast<std::int64_t>(point.x))),
+      TipSource(RunCharts::tr("measured, %1").arg(chart.graph(point.graph)->name())),
+      {{chart.yAxis->label(), RunCharts::tr("%1, %2 of the largest")
+                                  .arg(short_text(point.y), percent_text(point.y / largest))}});
 }
 
 }  // namespace

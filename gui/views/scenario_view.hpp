@@ -16,6 +16,7 @@ class QGridLayout;
 class QLabel;
 class QLineEdit;
 class QSpinBox;
+class QToolButton;
 class QVBoxLayout;
 
 namespace shardwright::gui {

@@ -48,7 +48,9 @@ WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
   connect(this, &QCustomPlot::afterLayout, this, &WaterfallChart::place_shares);
 }
 
-void WaterfallChart::show(const sim::StepResult& result, std::optional<sim::StepResult> beside) {
+void WaterfallChart::show(const sim::StepResult& result, TipSource source,
+                          std::optional<sim::StepResult> beside) {
+  source_ = std::move(source);
   result_ = result;
   beside_ = std::move(beside);
   rebuild();
@@ -159,7 +161,7 @@ QString WaterfallChart::tool_tip_at(const QPointF& position) const {
   std::vector<TipLine> lines = {{beside_ ? tr("above") : tr("time"), amount(row.time, *result_)}};
   if (beside_) lines.push_back({tr("below"), amount(row.beside_time, *beside_)});
   lines.push_back({row.meaning});
-  return tool_tip(row.title, lines);
+  return tool_tip(row.title, source_, lines);
 }
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
@@ -191,8 +193,9 @@ QSize MemoryChart::sizeHint() const {
           std::max(kLeastHeight, legend->minimumOuterSizeHint().height())};
 }
 
-void MemoryChart::show(const sim::StepResult& result, std::vector<Bytes> capacities,
-                       const QString& accelerator) {
+void MemoryChart::show(const sim::StepResult& result, TipSource source,
+                       std::vector<Bytes> capacities, const QString& accelerator) {
+  source_ = std::move(source);
   accelerator_ = accelerator;
   result_ = result;
   capacities_ = std::move(capacities);
@@ -223,6 +226,7 @@ void MemoryChart::add_capacity() {
 
 void MemoryChart::rebuild() {
   clear_all();
+  categories_.clear();
   if (!result_) return replot(rpQueuedReplot);
   QCPBars* below = nullptr;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
@@ -236,6 +240,7 @@ void MemoryChart::rebuild() {
     if (most <= 0.0) continue;
     auto* bars = new HatchedBars(xAxis, yAxis);
     bars->setName(tr("%1 %2").arg(title_of(category), bytes_text(gigabytes(most))));
+    categories_.push_back(category);
     bars->setWidth(0.8);
     const CategoryLook look = kCategoryLooks[index_of(category)];
     const QColor colour = colours().series(look.series);
@@ -261,33 +266,70 @@ void MemoryChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
-// The part of a stage's bar under the mouse, and above the bars what is left of the capacity.
-QString MemoryChart::tool_tip_at(const QPointF& position) const {
-  if (!result_ || !axisRect()->rect().contains(position.toPoint())) return {};
-  const double place = std::round(xAxis->pixelToCoord(position.x()));
-  if (place < 0.0 || place >= static_cast<double>(result_->stages.size())) return {};
-  const auto stage = static_cast<std::size_t>(place);
-  const sim::MemoryPeak& memory = result_->stages[stage].memory;
+QString MemoryChart::tip_of_part(const QString& title, Bytes part, std::size_t stage) const {
   const Bytes capacity = capacities_[stage];
-  const Bytes height = gigabytes(yAxis->pixelToCoord(position.y()));
-  const TipLine whole = {tr("stage %1 at its peak").arg(stage),
-                         tr("%1 of %2").arg(bytes_text(memory.peak), bytes_text(capacity))};
-  const auto tip = [&](const QString& title, Bytes part) {
-    return tool_tip(
-        title, {{tr("memory"),
-                 tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity))},
-                whole});
-  };
+  return tool_tip(
+      title, source_,
+      {{tr("memory"),
+        tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity))},
+       {tr("stage %1 at its peak").arg(stage),
+        tr("%1 of %2").arg(bytes_text(result_->stages[stage].memory.peak), bytes_text(capacity))}});
+}
+
+// Speaks of the stage that has the most of it, as the legend does.
+QString MemoryChart::tip_of_category(MemoryCategory category) const {
+  std::size_t stage = 0;
+  const auto part = [&](std::size_t each) { return result_->stages[each].memory.of(category); };
+  for (std::size_t each = 1; each < result_->stages.size(); ++each)
+    if (part(each) > part(stage)) stage = each;
+  return tip_of_part(title_of(category), part(stage), stage);
+}
+
+QString MemoryChart::tip_of_capacity(std::size_t stage) const {
+  const Bytes capacity = capacities_[stage], peak = result_->stages[stage].memory.peak;
+  return tool_tip(
+      tr("capacity"), source_,
+      {{tr("memory of each %1").arg(accelerator_), bytes_text(capacity)},
+       {tr("stage %1 at its peak").arg(stage),
+        tr("%1, %2 of the capacity").arg(bytes_text(peak), percent_text(peak / capacity))}});
+}
+
+// The entry of the capacity follows those of the categories.
+QString MemoryChart::tip_of_legend(const QPointF& position) const {
+  for (int i = 0; i < legend->itemCount(); ++i) {
+    if (!legend->item(i)->outerRect().contains(position.toPoint())) continue;
+    const auto entry = static_cast<std::size_t>(i);
+    return entry < categories_.size() ? tip_of_category(categories_[entry])
+                                      : tip_of_capacity(static_cast<std::size_t>(result_->fullest));
+  }
+  return {};
+}
+
+// The part of a stage's bar at this height, and above the bar what is left of the capacity.
+QString MemoryChart::tip_of_bar(std::size_t stage, double y) const {
+  const sim::MemoryPeak& memory = result_->stages[stage].memory;
+  const Bytes capacity = capacities_[stage], height = gigabytes(yAxis->pixelToCoord(y));
   Bytes below;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     const Bytes part = memory.of(category);
     below += part;
-    if (part <= Bytes() || height > below) continue;
-    return tip(title_of(category), part);
+    if (part > Bytes() && height <= below) return tip_of_part(title_of(category), part, stage);
   }
-  const bool fits = memory.peak <= capacity;
-  return fits ? tip(tr("free"), capacity - memory.peak)
-              : tip(tr("too much"), memory.peak - capacity);
+  return memory.peak <= capacity ? tip_of_part(tr("free"), capacity - memory.peak, stage)
+                                 : tip_of_part(tr("too much"), memory.peak - capacity, stage);
+}
+
+QString MemoryChart::tool_tip_at(const QPointF& position) const {
+  if (!result_) return {};
+  if (!axisRect()->rect().contains(position.toPoint())) return tip_of_legend(position);
+  const double place = std::round(xAxis->pixelToCoord(position.x()));
+  if (place < 0.0 || place >= static_cast<double>(result_->stages.size())) return {};
+  const auto stage = static_cast<std::size_t>(place);
+  // In pixels, the half of the line that answers.
+  constexpr double kNear = 3.0;
+  const double line = yAxis->coordToPixel(capacities_[stage] / gigabytes(1.0));
+  return std::abs(position.y() - line) <= kNear ? tip_of_capacity(stage)
+                                                : tip_of_bar(stage, position.y());
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent)
@@ -295,7 +337,8 @@ SensitivityChart::SensitivityChart(QWidget* parent)
   setObjectName(u"sensitivity"_s);
 }
 
-void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
+void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities,
+                            const TipSource& source) {
   sensitivities_ = std::move(sensitivities);
   std::vector<Bar> bars;
   for (const planner::Sensitivity& each : sensitivities_) {
@@ -303,11 +346,11 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
     const QString gain = signed_percent_text(each.gain);
     const QString through =
         each.through.empty() ? QString() : tr(" by %1").arg(to_qstring(each.through));
-    bars.push_back(
-        {title, 100.0 * each.gain, gain,
-         tool_tip(tr("10 % more of %1").arg(title), {{tr("throughput"), gain + through},
-                                                     {tr("time of a step"), time_text(each.step)},
-                                                     {tr("A click plans with it.")}})});
+    bars.push_back({title, 100.0 * each.gain, gain,
+                    tool_tip(tr("10 % more of %1").arg(title), source,
+                             {{tr("throughput"), gain + through},
+                              {tr("time of a step"), time_text(each.step)},
+                              {tr("A click plans with it.")}})});
   }
   show_bars(std::move(bars));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gui/models/step_parts.hpp"
+#include "gui/models/text.hpp"
 #include "gui/views/bar_chart.hpp"
 #include "planner/explain.hpp"
 
@@ -17,7 +18,8 @@ class WaterfallChart : public Chart {
  public:
   explicit WaterfallChart(QWidget* parent = nullptr);
 
-  void show(const sim::StepResult& result, std::optional<sim::StepResult> beside = std::nullopt);
+  void show(const sim::StepResult& result, TipSource source,
+            std::optional<sim::StepResult> beside = std::nullopt);
 
  protected:
   // A row answers over its whole width, its name included.
@@ -44,6 +46,7 @@ class WaterfallChart : public Chart {
   };
 
   std::optional<sim::StepResult> result_, beside_;
+  TipSource source_{QString()};
   std::vector<Share> shares_;
 };
 
@@ -56,7 +59,7 @@ class MemoryChart : public Chart {
   explicit MemoryChart(QWidget* parent = nullptr);
 
   // `capacities`: of an accelerator of each stage. `accelerator` names one: "GPU", "CPU rank".
-  void show(const sim::StepResult& result, std::vector<Bytes> capacities,
+  void show(const sim::StepResult& result, TipSource source, std::vector<Bytes> capacities,
             const QString& accelerator);
   QSize minimumSizeHint() const override;
   QSize sizeHint() const override;
@@ -67,9 +70,17 @@ class MemoryChart : public Chart {
  private:
   void rebuild();
   void add_capacity();
+  QString tip_of_part(const QString& title, Bytes part, std::size_t stage) const;
+  QString tip_of_category(MemoryCategory category) const;
+  QString tip_of_capacity(std::size_t stage) const;
+  QString tip_of_legend(const QPointF& position) const;
+  QString tip_of_bar(std::size_t stage, double y) const;
 
   std::optional<sim::StepResult> result_;
+  TipSource source_{QString()};
   std::vector<Bytes> capacities_;
+  // Those that have an entry in the legend, in its order.
+  std::vector<MemoryCategory> categories_;
   QString accelerator_;
 };
 
@@ -80,7 +91,7 @@ class SensitivityChart : public BarChart {
  public:
   explicit SensitivityChart(QWidget* parent = nullptr);
 
-  void show(std::vector<planner::Sensitivity> sensitivities);
+  void show(std::vector<planner::Sensitivity> sensitivities, const TipSource& source);
   void show_waiting();
   // The bars that are shown; empty while the view waits for them.
   const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }

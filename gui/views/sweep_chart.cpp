@@ -226,6 +226,10 @@ TipLine SweepChart::tip_line(SweepFigure figure, const SweepPoint& point) const 
     text += tr(" (80 %: %1 to %2)").arg(text_of(value.low), text_of(value.high));
   // Memory has the unit that suits it, as on the axis.
   if (figure == SweepFigure::Memory) text = bytes_text(gigabytes(value.value));
+  double most = 0.0;
+  for (const SweepPoint& each : shown_.sweep.points)
+    if (each.candidate) most = std::max(most, value_at(each, figure).value);
+  if (most > 0.0) text += tr(", %1 of the largest").arg(percent_text(value.value / most));
   return {title_of(figure, accelerator()).remove(u" (GB)"_s), text};
 }
 
@@ -241,7 +245,7 @@ QString SweepChart::tip_of(const SweepPoint& point) const {
   if (!planner::is_bandwidth(shown_.sweep.axis)) lines.push_back({tr("A click plans for it.")});
   return tool_tip(u"%1: %2"_s.arg(title_of(shown_.sweep.axis, accelerator()),
                                   axis_text(shown_.sweep.axis, point.value)),
-                  lines);
+                  simulated_on(shown_.scenario.cluster), lines);
 }
 
 void SweepChart::add_knee() {

@@ -5,6 +5,7 @@
 
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/sweep_figures.hpp"
+#include "gui/models/text.hpp"
 #include "gui/views/point_chart.hpp"
 
 namespace shardwright::gui {

@@ -33,18 +33,6 @@ QString range_key(SweepAxis axis) {
   return u"sweeps/range "_s + to_qstring(name_of(axis));
 }
 
-// Returns none for a value that save() has not written.
-std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and_points) {
-  if (ends_and_points.size() != 3) return std::nullopt;
-  const SweepRange range = {ends_and_points[0].toDouble(), ends_and_points[1].toDouble(),
-                            ends_and_points[2].toInt()};
-  const SweepRange widest = widest_range(axis);
-  const bool is_possible = range.from >= widest.from && range.to <= widest.to &&
-                           range.from <= range.to && range.points >= kSweepPoints.least &&
-                           range.points <= kSweepPoints.most;
-  return is_possible ? std::optional(range) : std::nullopt;
-}
-
 }  // namespace
 
 SweepView::SweepView(Selection* selection, QWidget* parent)
@@ -75,19 +63,37 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(create_controls());
   layout->addWidget(empty_, 1);
   layout->addWidget(reason_);
-  connect(chart_, &SweepChart::point_clicked, this, [this](int point) {
-    if (!planner::is_bandwidth(sweep_.axis))
-      Q_EMIT point_wanted(
-          sweep_.axis, sweep_.points[static_cast<std::size_t>(point) % sweep_.points.size()].value);
-  });
+  connect(chart_, &SweepChart::point_clicked, this, &SweepView::open_point);
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
   connect(selection_, &Selection::chosen_changed, this, &SweepView::follow_selection);
   show_nothing();
 }
 
+void SweepView::open_point(int point) {
+  if (planner::is_bandwidth(sweep_.axis)) return;
+  opened_ = sweep_.points[static_cast<std::size_t>(point) % sweep_.points.size()];
+  Q_EMIT point_wanted(sweep_.axis, *opened_);
+}
+
+// True if the plans, of which there may be none, are those of the point that was clicked on, and no
+// other plan was chosen by hand among them.
+bool SweepView::shows_opened_point() const {
+  const PlanSetPointer& set = selection_->set();
+  if (!opened_ || !swept_ || !set) return false;
+  const auto& chosen = selection_->chosen();
+  const bool is_opened =
+      !set->complete || !chosen || *chosen == 0 ||
+      (opened_->candidate && set->plans[*chosen].plan == opened_->candidate->plan);
+  const Asked expected = swept_->at(sweep_.axis, static_cast<std::int64_t>(opened_->value));
+  return is_opened && set->request.model == expected.scenario.model &&
+         set->request.stack == expected.scenario.stack && asked_of(expected.scenario) == expected;
+}
+
+// A sweep stays while a search goes on, which names the same plan again and again, and while the
+// plans of one of its points are shown.
 void SweepView::follow_selection() {
+  if (shows_opened_point()) return rebuild();
   const bool tries_again = stopped_at_ && selection_->scenario() != stopped_at_;
-  // A search that goes on names the same plan again and again.
   if (swept_ && asked() == swept_ && !tries_again) return;
   outdated_ = true;
   look_again();
@@ -112,10 +118,14 @@ std::optional<SweepView::Asked> SweepView::asked() const {
   auto scenario = this->scenario();
   if (!scenario) return std::nullopt;
   if (axis() == SweepAxis::Gpus) scenario->plan = {};
+  return asked_of(*std::move(scenario));
+}
+
+SweepView::Asked SweepView::asked_of(Scenario scenario) const {
   const planner::PlanRequest& request = selection_->set()->request;
-  return Asked{*std::move(scenario), request.gpus,         request.global_batch, request.seq_len,
-               request.precision,    request.lora,         request.constraints,  request.objective,
-               request.max_memory,   request.memory_share, request.limits};
+  return Asked{std::move(scenario), request.gpus,         request.global_batch, request.seq_len,
+               request.precision,   request.lora,         request.constraints,  request.objective,
+               request.max_memory,  request.memory_share, request.limits,       request.cluster};
 }
 
 void SweepView::show_nothing() {
@@ -314,6 +324,7 @@ void SweepView::begin() {
   const auto scenario = this->scenario();
   if (!scenario) return show_nothing();
   outdated_ = false;
+  opened_.reset();
   swept_ = asked();
   name_accelerators();
   show_range();
@@ -466,11 +477,7 @@ void SweepView::save(QSettings& settings) const {
   settings.setValue(u"sweeps/of_best_plans"_s, plan == SweepPlan::Best);
   for (const SweepAxis axis : enumerators<SweepAxis>()) {
     const std::optional<SweepRange>& range = ranges_[axis];
-    save_list(settings, range_key(axis),
-              range
-                  ? QStringList{QString::number(range->from, 'g', 17),
-                                QString::number(range->to, 'g', 17), QString::number(range->points)}
-                  : QStringList());
+    save_list(settings, range_key(axis), range ? texts_of(*range) : QStringList());
   }
 }
 
@@ -491,10 +498,8 @@ void SweepView::restore(const QSettings& settings) {
 
 std::vector<ReportPart> SweepView::report() const {
   if (sweep_.points.empty()) return {};
-  return {{tr("%1 against %2").arg(figure_->currentText(), axis_->currentText()),
-           reason_->text(),
-           chart_,
-           {}}};
+  const QString title = tr("%1 against %2").arg(figure_->currentText(), axis_->currentText());
+  return {{title, reason_->text(), chart_, {}}};
 }
 
 }  // namespace shardwright::gui

@@ -38,8 +38,9 @@ class SweepView : public View {
   void restore(const QSettings& settings);
 
  Q_SIGNALS:
-  // The user has clicked on a point: plans are wanted for its value of the axis.
-  void point_wanted(shardwright::planner::SweepAxis axis, double value);
+  // The user has clicked on a point: its plan is wanted, among those for its value of the axis.
+  void point_wanted(shardwright::planner::SweepAxis axis,
+                    const shardwright::planner::SweepPoint& point);
   void settled();
 
  private:
@@ -54,6 +55,8 @@ class SweepView : public View {
   // The chosen plan where it lies; for the best plans of each point on the whole cluster, of which
   // it may lie on one pool alone.
   std::optional<Scenario> scenario() const;
+  void open_point(int point);
+  bool shows_opened_point() const;
   void follow_selection();
   void begin();
   void forget_points();
@@ -110,12 +113,27 @@ class SweepView : public View {
     Bytes max_memory;
     double memory_share = 1.0;
     planner::SearchLimits limits;
+    // The whole one; the scenario may lie on one of its pools.
+    ClusterSpec cluster;
+
+    // Returns the same with another value of an axis.
+    Asked at(planner::SweepAxis axis, std::int64_t value) const {
+      Asked other = *this;
+      if (axis == planner::SweepAxis::Gpus) other.gpus = value;
+      if (axis == planner::SweepAxis::GlobalBatch) other.global_batch = value;
+      if (axis == planner::SweepAxis::SeqLen) other.seq_len = value;
+      return other;
+    }
 
     bool operator==(const Asked&) const = default;
   };
   std::optional<Asked> asked() const;
+  // Returns the question that the shown plans answer, of this scenario.
+  Asked asked_of(Scenario scenario) const;
   std::optional<Asked> swept_;
   bool outdated_ = true;
+  // The point that the user has clicked on, until another sweep begins.
+  std::optional<planner::SweepPoint> opened_;
   BackgroundJob<planner::Sweep> job_;
 };
 

@@ -214,8 +214,8 @@ void WhyView::show_chosen() {
   warning_->setText(with_whole_quantities(u"⚠ "_s + warning));
   warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
-  waterfall_->show(candidate.result);
-  memory_->show(candidate.result, stage_memories(candidate.result, scenario),
+  waterfall_->show(candidate.result, source_of(*set));
+  memory_->show(candidate.result, source_of(*set), stage_memories(candidate.result, scenario),
                 to_qstring(accelerator_word(scenario.cluster)));
   peak_->setText(peak_text(candidate.result, scenario, std::nullopt));
   sensitivity_->show_waiting();
@@ -232,7 +232,7 @@ void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
   limit_->setText(with_whole_quantities(to_qstring(planner::limit_text("The plan", explanation))));
   peak_->setText(with_whole_quantities(peak_text(explanation.result, *explained_, limits.peak)));
-  sensitivity_->show(explanation.sensitivities);
+  sensitivity_->show(explanation.sensitivities, simulated_on(explained_->cluster));
   if (!is_busy()) Q_EMIT settled();
   call_ready();
 }
@@ -292,7 +292,7 @@ void WhyView::clear_comparison() {
 void WhyView::take_comparison(const planner::Comparison& comparison) {
   compared_ = comparison;
   no_comparison_->show_content();
-  both_charts_->show(comparison.first, comparison.second);
+  both_charts_->show(comparison.first, source_of(*selection_->set()), comparison.second);
   show_comparison();
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();

@@ -97,11 +97,17 @@ void PickList::narrow(const QString& text) {
     item->setToolTip(pick.tip);
     list_->addItem(item);
   }
+  if (found.empty()) {
+    auto* note = new QListWidgetItem(tr("Nothing here has “%1” in its name.").arg(text), list_);
+    note->setFlags(Qt::NoItemFlags);
+    return;
+  }
   list_->setCurrentRow(0);
 }
 
 void PickList::run_current() {
   const QListWidgetItem* item = list_->currentItem();
+  if (item != nullptr && !item->flags().testFlag(Qt::ItemIsEnabled)) return;
   close_list();
   if (item == nullptr) return;
   // The copy outlives the entries if the action opens the list again.

@@ -12,6 +12,7 @@
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/scenario_tips.hpp"
+#include "gui/models/sweep_figures.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -71,6 +72,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.scenario->show_origin({});
     parts_.messages->take_back(u"search"_s);
     parts_.opened->set(OpenedKind::Plans, {});
+    complete_baseline(set);
     parts_.selection->show(set);
   });
   connect(&search_, &PlanSearch::finished, this, [] { return_freed_memory(); });
@@ -206,27 +208,59 @@ void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
                        tr("No field of Scenario can take this change: %1.").arg(text));
 }
 
-void ScenarioPlanner::plan_at(planner::SweepAxis axis, double value) {
+void ScenarioPlanner::plan_at(planner::SweepAxis axis, const planner::SweepPoint& point) {
   if (!is_of_fields()) return;
   ScenarioChoice choice = parts_.document->choice();
-  const auto count = static_cast<std::int64_t>(value);
+  const auto count = static_cast<std::int64_t>(point.value);
   if (axis == planner::SweepAxis::Gpus) choice.gpus = count;
   if (axis == planner::SweepAxis::GlobalBatch) choice.global_batch = count;
   if (axis == planner::SweepAxis::SeqLen) choice.seq_len = count;
   parts_.document->replace(tr("a point of the sweep"), choice);
+  if (!point.fits && !point.preliminary) say_why_none(axis, point);
+  if (!point.candidate) return;
+  const Plan& plan = point.candidate->plan;
+  // The plans of the present scenario are there; those of another one come from its search.
+  if (shown_ == choice && find_plan(*parts_.selection->set(), plan))
+    return parts_.selection->choose(plan);
+  parts_.selection->prefer(plan);
+}
+
+void ScenarioPlanner::say_why_none(planner::SweepAxis axis, const planner::SweepPoint& point) {
+  const ClusterSpec& cluster = parts_.selection->set()->request.cluster;
+  const char* word = accelerator_word(cluster);
+  const QString why = with_accelerator(to_qstring(planner::obstacle_text(point, cluster)), word);
+  parts_.messages->say(u"replanning"_s, Tone::Notice,
+                       tr("The sweep has no plan that runs at this point (%1: %2): %3. Plans shows "
+                          "what a search finds there; Undo returns to the former scenario.")
+                           .arg(title_of(axis, word), axis_text(axis, point.value), why));
 }
 
 void ScenarioPlanner::pin() {
   parts_.selection->pin(shown_);
 }
 
-// The plans of the baseline are kept, so that nothing is searched for unless their search was
-// stopped.
+// The pinned set may be one that a search had found so far. The baseline gets all plans once the
+// search for its fields has ended.
+void ScenarioPlanner::complete_baseline(const PlanSetPointer& set) {
+  const std::optional<Baseline>& baseline = parts_.selection->baseline();
+  if (!baseline || baseline->set->complete || !set->complete || baseline->choice != shown_) return;
+  const Plan& pinned = baseline->set->plans[baseline->plan].plan;
+  if (const auto plan = find_plan(*set, pinned))
+    parts_.selection->pin(Baseline{set, *plan, baseline->choice});
+}
+
+// Shows the plans of the baseline as they were found. If their search was stopped, it goes on. A
+// search for the fields of the baseline that is still at work is left alone.
 void ScenarioPlanner::return_to_baseline() {
   const std::optional<Baseline> baseline = parts_.selection->baseline();
   if (!baseline) return;
-  abandon();
+  const Plan& pinned = baseline->set->plans[baseline->plan].plan;
+  const PlanSetPointer& set = parts_.selection->set();
+  const bool is_at_work = search_.is_running() && baseline->choice && shown_ == baseline->choice &&
+                          parts_.document->choice() == *baseline->choice;
   parts_.step->leave_timelines();
+  if (is_at_work && set && find_plan(*set, pinned)) return parts_.selection->choose(pinned);
+  abandon();
   parts_.messages->take_back(u"search"_s);
   parts_.opened->set(OpenedKind::Plans, {});
   parts_.scenario->show_problems({});
@@ -234,7 +268,9 @@ void ScenarioPlanner::return_to_baseline() {
   parts_.selection->choose(baseline->plan);
   if (!baseline->choice) return disown();
   adopt(tr("return to the baseline"), *baseline->choice);
-  if (!baseline->set->complete) plan_anew();
+  if (baseline->set->complete) return;
+  parts_.selection->prefer(pinned);
+  search_.resume(*baseline->choice, baseline->set->plans);
 }
 
 void ScenarioPlanner::save(QSettings& settings) const {

@@ -62,7 +62,7 @@ class ScenarioPlanner : public QObject {
   // sweep. Each is one step of Undo.
   void plan_with_more(planner::Resource resource);
   void plan_with(const std::vector<planner::Remedy>& remedies);
-  void plan_at(planner::SweepAxis axis, double value);
+  void plan_at(planner::SweepAxis axis, const planner::SweepPoint& point);
   // Pins the chosen plan with the fields that it was found for.
   void pin();
   // Shows the pinned plan and its fields again.
@@ -81,8 +81,11 @@ class ScenarioPlanner : public QObject {
 
  private:
   void compare_as_before();
+  void complete_baseline(const PlanSetPointer& set);
   // Returns false, after a message, if the shown plans are not those of the fields.
   bool is_of_fields();
+  // Says why no plan of the sweep runs at a point.
+  void say_why_none(planner::SweepAxis axis, const planner::SweepPoint& point);
   void show_problems(const std::vector<Problem>& problems);
   void take_this_machine(const QString& problem);
   void restore_baseline(const std::string& plan, const std::string& fields);

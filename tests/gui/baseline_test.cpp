@@ -101,6 +101,29 @@ TEST_F(BaselineTest, TheBaselineHasTheFieldsThatItsPlansWereFoundFor) {
   ASSERT_TRUE(searches_anew(1024));
 }
 
+// What was found before the search was stopped stays in view until the whole search has ended, and
+// the baseline gets its answer, too.
+TEST_F(BaselineTest, ThePlansOfAnUnfinishedSearchStayAndTheSearchGoesOn) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(shows([](const PlanSet& set) { return !set.plans.empty(); }));
+  const PlanSetPointer first = window_.selection().set();
+  ASSERT_FALSE(first->complete);
+  press_pin();
+  type(find<QSpinBox>("seq_len"), u"1024"_s, Qt::Key_Return);
+  ASSERT_TRUE(searches_anew(1024));
+  ASSERT_FALSE(window_.selection().baseline()->set->complete);
+  QTest::mouseClick(&find<QToolButton>("return_to_baseline"), Qt::LeftButton);
+  EXPECT_EQ(window_.selection().set(), first);
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    EXPECT_EQ(set.request.seq_len, small_choice().seq_len);
+    for (const planner::PlanCandidate& each : first->plans)
+      EXPECT_TRUE(set.complete || find_plan(set, each.plan));
+    return set.complete && !window_.is_busy();
+  }));
+  EXPECT_TRUE(window_.selection().baseline()->set->complete);
+  EXPECT_FALSE(find<QToolButton>("return_to_baseline").isEnabled());
+}
+
 // The lines below the table and the plot stay in view on a small screen.
 TEST_F(BaselineTest, LeavesTheOtherLinesInView) {
   window_.resize(1280, 696);

@@ -15,6 +15,7 @@ namespace shardwright::gui {
 namespace {
 
 using gui::fixtures::shown;
+using gui::fixtures::tool_tip_at;
 
 // Returns a step of `length` seconds of which matrix products take `share`.
 sim::StepResult step_of(double length, double share) {
@@ -70,7 +71,7 @@ TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
   for (const auto& [width, beside] : cases) {
     for (const double share : {0.05, 0.5, 0.7, 0.75, 0.9, 0.99}) {
       shown(chart, {width, 300});
-      chart.show(step_of(16.0, share), beside);
+      chart.show(step_of(16.0, share), TipSource(u"simulation"_s), beside);
       chart.replot();
       const QRectF room = QRectF(chart.axisRect()->rect()).adjusted(-2, -2, 2, 2);
       ASSERT_FALSE(labels_of(chart).empty());
@@ -89,7 +90,7 @@ TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
   much.gain = 0.081;
   planner::Sensitivity more = much;
   more.through = "tp 4";
-  chart.show({much, more});
+  chart.show({much, more}, TipSource(u"simulation"_s));
   chart.replot();
   ASSERT_EQ(labels_of(chart).size(), 2U);
   for (const QCPItemText* label : labels_of(chart)) {
@@ -132,7 +133,7 @@ TEST(BarChart, ATitleIsWholeWhereItLeavesRoomForTheBars) {
 
 TEST(WaterfallChart, ShortStepsHaveShortUnits) {
   WaterfallChart chart;
-  chart.show(step_of(6.69e-3, 0.5));
+  chart.show(step_of(6.69e-3, 0.5), TipSource(u"simulation"_s));
   EXPECT_TRUE(chart.xAxis->label().contains(u"milliseconds"_s));
   EXPECT_NEAR(chart.xAxis->range().upper, 1.05 * 6.69, 1e-9);
 }
@@ -148,7 +149,7 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
       memory.breakdown[static_cast<std::size_t>(i)] = gigabytes(i == left_out ? 0.0 : 1.0);
       memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
     }
-    chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
+    chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
     // The line of the capacity is one more.
     EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories + 1 : kMemoryCategories);
     for (int i = 0; i < chart.plottableCount(); ++i) {
@@ -164,7 +165,7 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   MemoryChart chart;
   sim::StepResult result = step_of(1.0, 0.5);
   result.stages.front().memory.breakdown.fill(gigabytes(1.0));
-  chart.show(result, {gigabytes(80.0)}, u"GPU"_s);
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
   shown(chart, {280, 260});
   chart.replot();
   const auto* entry = chart.legend->itemWithPlottable(chart.graph(0));
@@ -176,6 +177,29 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
   EXPECT_FALSE(chart.legend->outerRect().intersects(chart.axisRect()->rect()));
 }
 
+TEST(MemoryChart, ItsLegendAndTheLineOfTheCapacityAnswer) {
+  MemoryChart chart;
+  sim::StepResult result = step_of(1.0, 0.5);
+  sim::MemoryPeak& memory = result.stages.front().memory;
+  memory.breakdown.fill(gigabytes(4.0));
+  memory.peak = gigabytes(4.0 * kMemoryCategories);
+  const QString part =
+      u"%1, %2 of the capacity"_s.arg(bytes_text(gigabytes(4.0)), percent_text(0.05));
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(80.0)}, u"GPU"_s);
+  shown(chart, {500, 300});
+  chart.replot();
+  for (int i = 0; i < chart.legend->itemCount(); ++i) {
+    const QString tip = tool_tip_at(chart, chart.legend->item(i)->rect().center());
+    const bool is_capacity = i + 1 == chart.legend->itemCount();
+    EXPECT_THAT(tip, Says(is_capacity ? u"80 GB"_s : part));
+    EXPECT_THAT(tip, Says("simulation"));
+  }
+  const double line = chart.yAxis->coordToPixel(80.0);
+  const QPoint on_it(chart.axisRect()->center().x(), static_cast<int>(line));
+  EXPECT_THAT(tool_tip_at(chart, on_it), Says("memory of each GPU"));
+  EXPECT_THAT(tool_tip_at(chart, on_it + QPoint(0, 8)), Says("free"));
+}
+
 // Beside the memory of a machine the bar of a tiny model would be a line.
 TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   MemoryChart chart;
@@ -184,7 +208,7 @@ TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   memory.breakdown.fill(gigabytes(0.01));
   memory.peak = gigabytes(0.01 * kMemoryCategories);
   const double peak = memory.peak / gigabytes(1.0);
-  chart.show(result, {gigabytes(12.6)}, u"CPU rank"_s);
+  chart.show(result, TipSource(u"simulation"_s), {gigabytes(12.6)}, u"CPU rank"_s);
   EXPECT_NEAR(chart.yAxis->range().upper, 1.08 * peak, 1e-9);
   EXPECT_EQ(chart.graph(0)->name(), u"capacity 12.6 GB, above"_s);
   EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (MB)"_s);
@@ -195,7 +219,7 @@ TEST(MemoryChart, ABarIsReadableBesideACapacityManyTimesAsLarge) {
   chart.yAxis->ticker()->generate(chart.yAxis->range(), QLocale::c(), u'g', 6, ticks, nullptr,
                                   &labels);
   EXPECT_TRUE(labels.contains(u"100"_s)) << labels.join(u' ').toStdString();
-  chart.show(result, {15.0 * memory.peak}, u"CPU rank"_s);
+  chart.show(result, TipSource(u"simulation"_s), {15.0 * memory.peak}, u"CPU rank"_s);
   EXPECT_GT(chart.yAxis->range().upper, 15.0 * peak);
   EXPECT_EQ(chart.yAxis->label(), u"memory of each CPU rank (GB)"_s);
 }
@@ -205,7 +229,7 @@ TEST(WaterfallChart, ResiduesOfSumsAreNeitherDrawnNorNamed) {
   sim::StepResult result = step_of(16.0, 0.5);
   result.stages.front().time.host = Seconds(4e-15);
   WaterfallChart chart;
-  chart.show(result);
+  chart.show(result, TipSource(u"simulation"_s));
   EXPECT_EQ(chart.plottableCount(), 2);
   for (const QCPItemText* label : labels_of(chart))
     EXPECT_FALSE(label->text().contains(u'<')) << label->text().toStdString();

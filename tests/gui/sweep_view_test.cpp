@@ -146,7 +146,8 @@ TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {
   EXPECT_TRUE(chart.yAxis2->visible());
   EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()),
               Says(">Memory\u00a0\u00a0</td><td"));
-  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()), Says(" GB</td>"));
+  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()),
+              Says(" GB, 100.0 % of the largest</td>"));
   EXPECT_EQ(data().header.last(), u"Memory (GB)"_s);
 }
 

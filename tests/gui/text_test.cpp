@@ -55,13 +55,16 @@ TEST(WholeQuantities, OnlyASpaceBeforeAUnitIsKept) {
 
 // Texts are plain, whatever they look like, and short ones stay in a line.
 TEST(ToolTip, ShowsValuesInALineAndSentencesBelow) {
-  const QString tip = tool_tip(u"a<b"_s, {{u"share %2"_s, u"5 %"_s}, {u"A click plans for it."_s}});
+  const QString tip = tool_tip(u"a<b"_s, TipSource(u"a file"_s),
+                               {{u"share %2"_s, u"5 %"_s}, {u"A click plans for it."_s}});
   EXPECT_TRUE(tip.startsWith(u"<b>a&lt;b</b>"_s));
   EXPECT_TRUE(
       tip.contains(u">share %2\u00a0\u00a0</td><td style=\"white-space:nowrap\">5 %</td>"_s));
   EXPECT_TRUE(
       tip.contains(u"</table><div style=\"white-space:nowrap\">A click plans for it.</div>"_s));
-  EXPECT_FALSE(tool_tip({}, {{QString(61, u'a')}}).contains(u"nowrap"_s));
+  EXPECT_TRUE(
+      tip.contains(u">source\u00a0\u00a0</td><td style=\"white-space:nowrap\">a file</td>"_s));
+  EXPECT_TRUE(tool_tip({}, TipSource(u"a file"_s), {{QString(61, u'a')}}).contains(u"<div>aa"_s));
 }
 
 // Keys of JSON may hold slashes, which pointers escape (RFC 6901).

@@ -454,10 +454,46 @@ TEST_F(WindowFrameTest, APointOfASweepOpensItsPlans) {
   EXPECT_THAT(tool_tip_at(chart, last), Says("dp "));
   const auto batch = static_cast<std::int64_t>(chart.points().back().x);
   ASSERT_NE(batch, small_choice().global_batch);
+  const std::size_t points = chart.points().size();
   QTest::mouseClick(&chart, Qt::LeftButton, {}, last);
   EXPECT_EQ(window_.document().choice().global_batch, batch);
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    EXPECT_EQ(chart.points().size(), points);
+    return set.request.global_batch == batch && set.complete && !window_.is_busy();
+  }));
+  EXPECT_EQ(chart.points().size(), points);
+  EXPECT_EQ(static_cast<std::int64_t>(chart.points().back().x), batch);
   trigger("edit.undo");
   EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+// No plan with two pipeline stages runs on one GPU.
+TEST_F(WindowFrameTest, APointOfASweepWithoutAPlanSaysWhyAndKeepsTheSweep) {
+  ScenarioChoice choice = small_choice();
+  choice.constraints = "pp=2; schedule=1f1b; zero=1";
+  window_.document().reset(choice);
+  ASSERT_TRUE(has_plans());
+  window_.raise_view(u"sweeps"_s);
+  auto& chart = find<PointChart>("sweep_chart");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy() && !chart.points().empty(); }));
+  QCoreApplication::processEvents();
+  const std::size_t points = chart.points().size();
+  ASSERT_EQ(chart.points().front().x, 1.0);
+  QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.pixel_of(0).toPoint());
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    return set.request.gpus == 1 && set.complete && !window_.is_busy();
+  }));
+  EXPECT_TRUE(window_.selection().set()->plans.empty());
+  EXPECT_EQ(chart.points().size(), points);
+  EXPECT_THAT(said(), Says("no plan that runs at this point (GPUs: 1): no plan fits"));
+  // Another point opens its plan.
+  QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.pixel_of(points - 1).toPoint());
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    return set.request.gpus != 1 && set.complete && !window_.is_busy();
+  }));
+  EXPECT_FALSE(window_.selection().set()->plans.empty());
+  EXPECT_EQ(chart.points().size(), points);
+  EXPECT_EQ(said(), QString());
 }
 
 }  // namespace

@@ -51,6 +51,28 @@ TEST_F(WindowLayoutTest, ColumnsOfPlansFitLettersThatGrowWhileTheWindowIsOpen) {
   }
 }
 
+TEST_F(WindowLayoutTest, TheChosenRowStaysInSightAsTheTableGetsItsFormerHeight) {
+  show_plans();
+  window_.raise_view(u"plans"_s);
+  auto& table = find<QTableView>("plans_table");
+  const auto row = [&] { return table.visualRect(table.currentIndex()); };
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  const QModelIndex last = table.indexAt({5, table.viewport()->height() - 5});
+  const QModelIndex lowest = last.isValid()
+                                 ? last.siblingAtRow(last.row() - 1)
+                                 : table.model()->index(table.model()->rowCount() - 1, 0);
+  QTest::mouseClick(table.viewport(), Qt::LeftButton, {}, table.visualRect(lowest).center());
+  ASSERT_EQ(table.currentIndex().row(), lowest.row());
+  const int high = table.viewport()->height();
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  ASSERT_LT(table.viewport()->height(), high);
+  ASSERT_TRUE(wait_for([&] { return table.viewport()->rect().contains(row().center()); }));
+  EXPECT_GE(row().top(), 0);
+  EXPECT_LE(row().bottom(), table.viewport()->rect().bottom());
+}
+
 // No view is so wide that the window would have to cut it.
 TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {
   show_plans();

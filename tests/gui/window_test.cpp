@@ -317,8 +317,16 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   auto& palette = find<PickList>("command_palette");
   ASSERT_TRUE(palette.isVisible());
   auto& line = find<QLineEdit>("command_palette_line");
+  auto& entries = find<QListWidget>("command_palette_entries");
+  QTest::keyClicks(&line, u"no such command"_s);
+  ASSERT_EQ(entries.count(), 1);
+  EXPECT_THAT(entries.item(0)->text(), Says("Nothing here has"));
+  QTest::keyClick(&line, Qt::Key_Down);
+  QTest::keyClick(&line, Qt::Key_Return);
+  EXPECT_TRUE(palette.isVisible());
+  line.clear();
   QTest::keyClicks(&line, u"copy mark"_s);
-  EXPECT_EQ(find<QListWidget>("command_palette_entries").count(), 1);
+  EXPECT_EQ(entries.count(), 1);
   QTest::keyClick(&line, Qt::Key_Return);
   EXPECT_FALSE(palette.isVisible());
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"| Step"_s));

@@ -9,6 +9,9 @@
 #include <QTableView>
 #include <QToolTip>
 
+#include "gui/painting/navigable_view.hpp"
+#include "gui/views/chart.hpp"
+#include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -53,6 +56,37 @@ TEST_F(WrappedTipsTest, LongTipsAreBrokenIntoLines) {
     EXPECT_LT(width_of_tip(*header.viewport(), at), all) << qPrintable(tip);
   }
   QToolTip::hideText();
+}
+
+// Tips without a figure, such as those of a point where no plan runs, have no share.
+// Rests the mouse all over each view, so that a chart that somebody adds is asked, too.
+TEST_F(WrappedTipsTest, EachMarkHasAShareAndNamesItsSource) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(has_plans());
+  std::size_t charts = 0, tips = 0;
+  for (const char* view : {"plans", "why", "timeline", "schedule", "topology", "sweeps"}) {
+    window_.raise_view(to_qstring(view));
+    ASSERT_TRUE(is_idle());
+    for (auto* chart : window_.findChildren<QWidget*>()) {
+      const bool is_chart = qobject_cast<Chart*>(chart) != nullptr;
+      auto* area = qobject_cast<NavigableArea*>(chart);
+      if (!chart->isVisible() || (!is_chart && area == nullptr)) continue;
+      QWidget& marks = area != nullptr ? *area->viewport() : *chart;
+      ++charts;
+      for (int y = 5; y < marks.height(); y += 16) {
+        for (int x = 5; x < marks.width(); x += 60) {
+          const QString tip = fixtures::tool_tip_at(marks, {x, y});
+          if (!tip.contains(u"<table"_s)) continue;
+          ++tips;
+          ASSERT_TRUE(tip.contains(u">source"_s)) << view << ": " << qPrintable(tip);
+          ASSERT_TRUE(tip.count(u"<tr>"_s) == 1 || tip.contains(u'%'))
+              << view << ": " << qPrintable(tip);
+        }
+      }
+    }
+  }
+  EXPECT_GT(charts, 5U);
+  EXPECT_GT(tips, 100U);
 }
 
 }  // namespace

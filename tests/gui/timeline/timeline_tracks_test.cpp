@@ -458,7 +458,7 @@ TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
     EXPECT_NEAR(row.peak.bytes - row.peak.base, peak.allocated().value(), 1.0);
     const std::string allocated = bytes_text(peak.allocated()).toStdString();
     EXPECT_THAT(memory_line(row).toStdString(), ::testing::EndsWith(", allocated " + allocated));
-    EXPECT_THAT(memory_tool_tip(row, std::nullopt).toStdString(),
+    EXPECT_THAT(memory_tool_tip(row, tracks.source(0), Bytes(), std::nullopt).toStdString(),
                 ::testing::HasSubstr("optimizer states"));
   }
   EXPECT_EQ(stage, 2U);
