@@ -255,8 +255,8 @@ class Fit {
       const auto at = [&](double deviations) {
         return outer(parameter, mean + deviations * deviation);
       };
-      figures.push_back({parameter, parameter.get(other), at(0.0), at(-kTwoSided95), at(kTwoSided95),
-                         calibration::FitVerdict::Fitted});
+      figures.push_back({parameter, parameter.get(other), at(0.0), at(-kTwoSided95),
+                         at(kTwoSided95), calibration::FitVerdict::Fitted});
     }
     return figures;
   }

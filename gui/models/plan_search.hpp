@@ -54,8 +54,8 @@ class PlanSearch : public QObject {
 
   // Searches for `choice` unless another one follows within a moment. Ends the search at work.
   void request(const ScenarioChoice& choice);
-  // Goes on with a search for `choice` that was stopped after it had found `plans`, which stay until
-  // the answer of the whole search.
+  // Goes on with a search for `choice` that was stopped after it had found `plans`, which stay
+  // until the answer of the whole search.
   void resume(const ScenarioChoice& choice, std::vector<planner::PlanCandidate> plans);
   // Stops the search and emits `found` once more if there are plans.
   void stop();
