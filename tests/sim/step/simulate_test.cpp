@@ -116,7 +116,9 @@ TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
 // Each of two collectives a layer in the backward pass is hidden beside a GEMM or not.
 TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   Scenario scenario = llama_on_two_nodes();
-  scenario.stack.overlap.collective_slowdown = 0.0;  // beside kernels they take as long as alone
+  // Between and beside kernels they take as long as alone.
+  scenario.stack.communication.collective_ratio = 1.0;
+  scenario.stack.overlap.collective_slowdown = 0.0;
   const StepResult beside = simulate_step(scenario);
   scenario.stack.overlap.input_gradient = false;
   const StepResult after = simulate_step(scenario);
