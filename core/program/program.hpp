@@ -126,8 +126,8 @@ struct Block {
   // Where the plan names pools: the pool of its stages, by its number in `pools_of`
   // (core/spec/pools.hpp).
   std::int32_t pool = 0;
-  // The pools that its messages to other stages reach, and those that its collectives between parts
-  // of the replicas join. Both are empty where all of that stays on the block's own pool.
+  // The pools of the stages to which it sends, and the pools of the replicas that take part in its
+  // collectives. Each list is empty where this traffic stays on the block's own pool.
   std::vector<std::int32_t> stage_pools{}, replica_pools{};
 };
 

@@ -227,7 +227,7 @@ std::optional<Problem> problem_of_numbers(const PlanSubject& s) {
 }
 
 // What is wrong with groups of experts that span several replicas. The ranks of a part have the
-// same places in all groups, so that all groups are alike.
+// same places in all groups, so that each group has the same ranks of each part.
 std::optional<Problem> problem_of_experts(const PlanSubject& s) {
   const Plan& plan = s.plan;
   if (!spreads_experts(plan) || plan.replica_pools.size() < 2) return problem_of_numbers(s);

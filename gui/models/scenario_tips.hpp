@@ -31,8 +31,8 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts);
 // Describe a cluster or a model with the sources of its figures, as rich text.
 QString cluster_summary(const ClusterSpec& cluster);
 QString model_summary(const ModelSpec& model);
-// The source of what the event simulation says of a plan: it names the profile and how the figures
-// of the profile are known.
+// The source of figures that the event simulation computes for a plan: it names the profile and
+// counts how many of its figures are measured, fitted, derived or assumed.
 TipSource simulated_on(const ClusterSpec& cluster);
 // The same of the plans of a set, with the file that they come from.
 TipSource source_of(const PlanSet& set);

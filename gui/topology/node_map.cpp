@@ -30,13 +30,13 @@ double busiest_around(const ClusterMap& map, const std::vector<double>& utilisat
 
 }  // namespace
 
-std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double>& utilisation) {
-  std::vector<double> loads(map.domains(), 0.0);
+double domain_load(const ClusterMap& map, const std::vector<double>& utilisation,
+                   std::uint32_t domain) {
   const sim::Topology& topology = map.topology();
-  for (std::uint32_t gpu = 0; gpu < topology.accelerators(); ++gpu) {
-    const std::uint32_t domain = gpu / map.domain_size();
-    if (domain >= loads.size()) break;
-    double& load = loads[domain];
+  const std::uint32_t first = domain * map.domain_size();
+  const std::uint32_t end = std::min(first + map.domain_size(), topology.accelerators());
+  double load = 0.0;
+  for (std::uint32_t gpu = first; gpu < end; ++gpu) {
     load = std::max(load, busiest_around(map, utilisation, gpu));
     for (const sim::LinkIndex link : map.links_from(gpu)) {
       const sim::VertexIndex other = topology.links()[link].to;
@@ -44,6 +44,13 @@ std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double
         load = std::max(load, busiest_around(map, utilisation, other));
     }
   }
+  return load;
+}
+
+std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double>& utilisation) {
+  std::vector<double> loads;
+  for (std::uint32_t domain = 0; domain < map.domains(); ++domain)
+    loads.push_back(domain_load(map, utilisation, domain));
   return loads;
 }
 

@@ -16,8 +16,11 @@ namespace shardwright::gui {
 
 struct Colours;
 
-// The share of its capacity that the busiest link of each domain has, among the links of its
+// The share of its capacity that the busiest link of a domain has, among the links of its
 // accelerators and its NICs; `utilisation` is by link.
+double domain_load(const ClusterMap& map, const std::vector<double>& utilisation,
+                   std::uint32_t domain);
+// The same of each domain.
 std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double>& utilisation);
 
 class NodeMap : public QWidget {

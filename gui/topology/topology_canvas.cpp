@@ -271,7 +271,7 @@ QString TopologyCanvas::tip_of(const QString& title, sim::VertexIndex vertex,
 }
 
 QString TopologyCanvas::tip_of(const MapItem& domain) const {
-  const double load = domain_loads(step_->map, scene_.utilisation)[domain.first];
+  const double load = domain_load(step_->map, scene_.utilisation, domain.first);
   return tool_tip(domain_text(step_->map, step_->groups, domain), placed_plan(),
                   {{u"busiest link"_s, u"%1 of its capacity"_s.arg(share_text(load))}});
 }

@@ -19,16 +19,8 @@ namespace shardwright::sim {
 namespace {
 
 using fixtures::one_of;
+using fixtures::pool_like_first;
 using fixtures::small_scenario;
-
-PoolSpec second_pool_like(const ClusterSpec& cluster) {
-  return {.name = "second",
-          .accelerator = cluster.accelerator,
-          .node = cluster.node,
-          .fabric = cluster.fabric,
-          .nodes = cluster.nodes,
-          .price = cluster.price};
-}
 
 bool is_sound_plan(const Scenario& scenario) {
   return !first_broken_rule(scenario.model, scenario.cluster, scenario.plan);
@@ -47,7 +39,7 @@ bool put_experts_on_pools(bool even, Scenario& scenario) {
     plan.rank_order = {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert};
   NodeSpec& node = scenario.cluster.node;
   node.accelerators = node.scale_up.domain = plan.tp * plan.cp;
-  scenario.cluster.pools = {second_pool_like(scenario.cluster)};
+  scenario.cluster.pools = {pool_like_first(scenario.cluster)};
   const std::int64_t mean = 16 / plan.ep;
   std::int64_t own = mean;
   if (!even) own = one_of<std::int64_t>({1, 2, 3, 5, 6});
@@ -139,7 +131,7 @@ Scenario experts_on_two_nodes(std::int64_t first, std::int64_t second) {
   scenario.model.layers = 4;
   scenario.plan.ep = 16;
   scenario.plan.global_batch = 32;
-  scenario.cluster.pools = {second_pool_like(scenario.cluster)};
+  scenario.cluster.pools = {pool_like_first(scenario.cluster)};
   double_speed(scenario.cluster.pools[0].accelerator);
   scenario.plan.replica_pools = {{scenario.cluster.name, 8, 2, {}, first},
                                  {"second", 8, 2, {}, second}};

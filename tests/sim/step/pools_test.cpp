@@ -23,16 +23,8 @@ namespace {
 
 using fixtures::any_small_scenario;
 using fixtures::one_of;
+using fixtures::pool_like_first;
 using fixtures::small_scenario;
-
-PoolSpec pool_like_first(const ClusterSpec& cluster) {
-  return {.name = "second",
-          .accelerator = cluster.accelerator,
-          .node = cluster.node,
-          .fabric = cluster.fabric,
-          .nodes = cluster.nodes,
-          .price = cluster.price};
-}
 
 // Puts the stages from `first` on onto the second pool.
 void place_from(std::int64_t first, Scenario& scenario) {

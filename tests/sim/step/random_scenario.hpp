@@ -46,6 +46,16 @@ inline ModelSpec small_model(bool sparse, bool tied) {
   return model;
 }
 
+// A pool "second" for a cluster of one pool, with the same hardware, number of nodes and price.
+inline PoolSpec pool_like_first(const ClusterSpec& cluster) {
+  return {.name = "second",
+          .accelerator = cluster.accelerator,
+          .node = cluster.node,
+          .fabric = cluster.fabric,
+          .nodes = cluster.nodes,
+          .price = cluster.price};
+}
+
 // A scenario of shipped parts whose plan is still the default one.
 inline Scenario shipped_scenario(const std::string& model,
                                  const std::string& stack = "megatron-core",
