@@ -46,13 +46,6 @@ double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
   return sum / static_cast<double>(layers.kind_of_layer.size());
 }
 
-std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
-  std::vector<Seconds> times;
-  for (const sim::StageCost& stage : costs.stages)
-    times.insert(times.end(), static_cast<std::size_t>(stage.like), Seconds(stage.compute));
-  return times;
-}
-
 double score_of_closed_forms(const PlanRequest& request, const Plan& plan, const StepForms& forms,
                              const std::function<std::vector<Seconds>()>& computing) {
   sim::StepResult result;
@@ -154,7 +147,7 @@ double PlacedCut::score_of(const Plan& plan, const sim::StageCosts& costs, Secon
     }
   }
   return score_of_closed_forms(request_, plan, {analytic, fullest},
-                               [&] { return computing_of_stages(costs); });
+                               [&] { return sim::computing_of_stages(costs); });
 }
 
 std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {

@@ -61,9 +61,6 @@ struct LookedAtPlan {
 // Seconds of the forward and the backward pass of an average layer.
 double layer_time(const sim::LayerCosts& layers, const Plan& plan);
 
-// The compute of each stage in a step, on average over its accelerators.
-std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs);
-
 // The step by the analytic level, and the peak on the pool that is filled most.
 struct StepForms {
   Seconds analytic;
