@@ -65,6 +65,7 @@ double most_divisions(const std::vector<std::int64_t>& members, std::int64_t uni
 std::vector<Division> balanced_divisions(const std::vector<std::int64_t>& members,
                                          std::int64_t units, const UnitTimes& times) {
   constexpr std::size_t kMost = 4;
+  // The best first, of equals the first one.
   std::vector<std::pair<double, Division>> timed;
   Division division(members.size());
   divide(members, 0, units, ranges_near(members, units, times.times), division,
@@ -73,12 +74,12 @@ std::vector<Division> balanced_divisions(const std::vector<std::int64_t>& member
            for (std::size_t part = 0; part < each.size(); ++part)
              slowest = std::max(slowest,
                                 times.times[part] * static_cast<double>(each[part] + times.idle));
-           timed.emplace_back(slowest, each);
+           if (timed.size() == kMost && slowest >= timed.back().first) return;
+           if (timed.size() == kMost) timed.pop_back();
+           timed.insert(
+               std::ranges::upper_bound(timed, slowest, {}, &std::pair<double, Division>::first),
+               {slowest, each});
          });
-  if (timed.size() > kMost) {
-    std::ranges::stable_sort(timed, {}, [](const auto& each) { return each.first; });
-    timed.resize(kMost);
-  }
   std::vector<Division> divisions;
   for (auto& [slowest, each] : timed) divisions.push_back(std::move(each));
   return divisions;

@@ -10,10 +10,6 @@
 namespace shardwright::planner {
 namespace {
 
-double time_of(const sim::PartCost& part) {
-  return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
-}
-
 // The chunks between which layers are moved. Of many chunks those of the busiest stage, and those
 // at the ends of the pipeline and on both sides of each border between pools.
 std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busiest) {
@@ -35,6 +31,10 @@ std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busie
 
 }  // namespace
 
+double pass_time(const sim::PartCost& part) {
+  return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
+}
+
 double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
   const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0 &&
                          plan.stage_recompute_layers.empty();
@@ -42,7 +42,7 @@ double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
   const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
   double sum = 0.0;
   for (const std::int32_t kind : layers.kind_of_layer)
-    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
+    sum += pass_time(kinds[static_cast<std::size_t>(kind)]);
   return sum / static_cast<double>(layers.kind_of_layer.size());
 }
 
@@ -166,8 +166,8 @@ std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {
     for (const std::int32_t position : profile.stages[stage].position) {
       const auto chunk = static_cast<std::size_t>(position);
       loads[stage].chunks.push_back(chunk);
-      if (chunk == 0) loads[stage].fixed += time_of(layers.embedding);
-      if (chunk == last) loads[stage].fixed += time_of(layers.head);
+      if (chunk == 0) loads[stage].fixed += pass_time(layers.embedding);
+      if (chunk == last) loads[stage].fixed += pass_time(layers.head);
     }
   }
   return loads;

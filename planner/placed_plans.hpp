@@ -58,7 +58,10 @@ struct LookedAtPlan {
   Plan plan;
 };
 
-// Seconds of the forward and the backward pass of an average layer.
+// Seconds of the forward and the backward pass.
+double pass_time(const sim::PartCost& part);
+
+// The same of an average layer.
 double layer_time(const sim::LayerCosts& layers, const Plan& plan);
 
 // The step by the analytic level, and the peak on the pool that is filled most.
