@@ -3,7 +3,6 @@
 #include "planner/joint_search.hpp"
 
 #include <gtest/gtest.h>
-#include <iostream>
 
 #include <limits>
 #include <memory>
@@ -206,8 +205,8 @@ TEST(JointSearch, FillsPoolsThatNeitherStagesNorReplicasDo) {
   request.cluster.pools[0].nodes = 3;
   double_speed(request.cluster.pools[0].accelerator);
   request.takes_pools = true;
-  fix(request, {"pp=2", "tp=8", "cp=1", "zero_stage=1", "micro_batch=1", "recompute=none",
-                "schedule=1f1b"});
+  fix(request,
+      {"pp=2", "tp=8", "cp=1", "zero_stage=1", "micro_batch=1", "recompute=none", "schedule=1f1b"});
   adapt_limits(request);
   const SearchResult result = search(request);
   ASSERT_FALSE(result.plans.empty());
@@ -224,7 +223,6 @@ TEST(JointSearch, FillsPoolsThatNeitherStagesNorReplicasDo) {
 TEST(JointSearch, GivesFasterRanksMoreExperts) {
   PlanRequest request = request_for("mixtral-8x7b", 16, 16, 4096);
   request.model.moe->experts = 48;
-  request.model.layers = 4;
   request.model.layers = 4;
   request.cluster.nodes = 1;
   request.cluster.pools = {pool_of(request.cluster, "second")};
