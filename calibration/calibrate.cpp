@@ -27,6 +27,7 @@ namespace {
 struct Samples {
   std::vector<KernelSample> kernels;
   std::vector<ExchangeTiming> exchanges;
+  std::vector<PoolExchange> between_pools;
 };
 
 struct ErrorsOfKind {
@@ -146,9 +147,14 @@ void check_exchanges(const ClusterSpec& cluster, const std::vector<ExchangeSampl
 }
 
 // The cluster of a run on several pools, with the profile in place of the pool that has its name;
-// the profile where the run's plan names no pools.
+// the profile where it has all pools that the run's plan names.
 ClusterSpec cluster_of_run(const Scenario& scenario, const ClusterSpec& profile) {
   if (!names_pools(scenario.plan)) return profile;
+  const std::vector<std::string> known = names_of_pools(profile);
+  if (!profile.pools.empty() && std::ranges::all_of(pools_of(scenario.plan), [&](const auto& name) {
+        return std::ranges::find(known, name) != known.end();
+      }))
+    return profile;
   ClusterSpec whole = scenario.cluster;
   const auto pool = std::ranges::find(whole.pools, profile.name, &PoolSpec::name);
   if (pool == whole.pools.end()) {
@@ -266,6 +272,8 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   for (const RunSamples& each : of_runs) {
     samples.kernels.insert(samples.kernels.end(), each.kernels.begin(), each.kernels.end());
     samples.exchanges.insert(samples.exchanges.end(), each.exchanges.begin(), each.exchanges.end());
+    samples.between_pools.insert(samples.between_pools.end(), each.between_pools.begin(),
+                                 each.between_pools.end());
   }
   for (const ExchangeSample& each : data.exchanges)
     samples.exchanges.push_back(placed(each, cluster));
@@ -279,6 +287,7 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
       calibrate_kernels(result.cluster, samples.kernels, stack, at_training_clock, log);
   for (std::string& name : calibrate_exchanges(result.cluster, samples.exchanges, log))
     result.without_curve.push_back(std::move(name));
+  calibrate_between_pools(result.cluster, samples.between_pools, log);
   calibrate_stack(result.cluster, data.runs, of_runs, log);
   if (data.recorded && has_new_transfer(result.figures))
     transfers_contain_the_framework(*result.cluster.stack, log);

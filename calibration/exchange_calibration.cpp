@@ -7,9 +7,11 @@
 #include "calibration/error_statistics.hpp"
 #include "calibration/figure_fit.hpp"
 #include "calibration/part_calibration.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/curve_cost.hpp"
 #include "sim/cost/socket_cost.hpp"
+#include "sim/step/pool_links.hpp"
 
 namespace shardwright::calibration {
 
@@ -314,6 +316,69 @@ ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster) 
   timing.placement = sample.spread ? place_on_hosts(sample, cluster)
                                    : place_by_stride(sample, sim::domain_size(cluster));
   return timing;
+}
+
+namespace {
+
+// The network between pools, where each figure that the cluster does not state is that of the
+// slowest pool: no message between pools is faster.
+PoolNetwork stated_network(const ClusterSpec& cluster) {
+  PoolNetwork network = cluster.between_pools;
+  const bool bandwidth = network.bandwidth > BytesPerSecond(),
+             latency = network.latency > Seconds();
+  for (const std::string& name : names_of_pools(cluster)) {
+    const ClusterSpec pool = *pool_cluster(cluster, name);
+    const NicSpec& nic = pool.node.nic;
+    const BytesPerSecond own = nic.bandwidth * (nic.efficiency * static_cast<double>(nic.per_node));
+    if (!bandwidth && (network.bandwidth <= BytesPerSecond() || own < network.bandwidth))
+      network.bandwidth = own;
+    if (!latency) network.latency = std::max(network.latency, pool.fabric.base_latency);
+  }
+  return network;
+}
+
+// An exchange between pools takes as long as it would between nodes of the slowest one.
+Seconds time_between_pools(const ClusterSpec& cluster, const PoolExchange& exchange) {
+  Seconds slowest;
+  for (const PoolEnd& end : exchange.ends) {
+    const ClusterSpec pool =
+        sim::seen_from_outside(*pool_cluster(cluster, end.pool), cluster.between_pools);
+    slowest = std::max(slowest, sim::collective_cost(exchange.timing.kind, exchange.timing.bytes,
+                                                     end.placement, pool, StackSpec{})
+                                    .time);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+void calibrate_between_pools(ClusterSpec& cluster, const std::vector<PoolExchange>& exchanges,
+                             const FigureLog& log) {
+  if (exchanges.empty()) return;
+  const PoolNetwork before = cluster.between_pools;
+  cluster.between_pools = stated_network(cluster);
+  auto bandwidth = figure_at<ClusterSpec>(
+      "/between_pools/bandwidth_bytes_per_s", kLeastBandwidth, kMostBandwidth,
+      [](ClusterSpec& c) -> BytesPerSecond& { return c.between_pools.bandwidth; });
+  auto latency =
+      figure_at<ClusterSpec>("/between_pools/latency_s", kLeastLatency, kMostLatency,
+                             [](ClusterSpec& c) -> Seconds& { return c.between_pools.latency; });
+  if (before.bandwidth <= BytesPerSecond()) bandwidth.widest = kWidestForGuess;
+  if (before.latency <= Seconds()) latency.widest = kWidestForGuess;
+  const FitResult result = fit_first_figure_first<ClusterSpec>(
+      cluster, {bandwidth, latency}, [&](const ClusterSpec& changed) {
+        std::vector<double> residuals;
+        for (const PoolExchange& exchange : exchanges) {
+          const Seconds predicted = time_between_pools(changed, exchange);
+          for (const Seconds time : exchange.timing.times)
+            residuals.push_back(std::log(predicted / time));
+        }
+        return residuals;
+      });
+  log.add("", "network between pools", result, cluster.sources);
+  const auto is_found = [&](std::size_t i) { return is_determined(result.parameters[i].verdict); };
+  if (!is_found(0)) cluster.between_pools.bandwidth = before.bandwidth;
+  if (!is_found(1)) cluster.between_pools.latency = before.latency;
 }
 
 std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,

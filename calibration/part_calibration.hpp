@@ -59,6 +59,11 @@ std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
                                              const std::vector<ExchangeTiming>& timings,
                                              const FigureLog& log);
 
+// Fits the network between the cluster's pools. Where the cluster states nothing of it, the fit
+// starts at the slowest network cards and the longest latency of the pools.
+void calibrate_between_pools(ClusterSpec& cluster, const std::vector<PoolExchange>& exchanges,
+                             const FigureLog& log);
+
 // Fits the figures that runs determine of the stack (the host's time for an op, the slowdown beside
 // collectives, the memory that no tensor explains) and of the variation of speed among ranks.
 // Without a stack or samples nothing changes.

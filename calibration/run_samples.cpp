@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "calibration/pool_exchanges.hpp"
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/program_checks.hpp"
@@ -168,7 +169,8 @@ class Sampler {
       : run_(run),
         cluster_(cluster),
         program_(lower(run.scenario.model, run.scenario.plan, run.scenario.stack)),
-        grid_(run.scenario.plan) {
+        grid_(run.scenario.plan),
+        between_pools_(run.scenario.plan, grid_, cluster) {
     const Queues queues(program_);
     queues_ = queues.count();
     for (const RankProgram& stage : program_.stages)
@@ -190,6 +192,7 @@ class Sampler {
         exchange.timing.skews.emplace_back(mean(values));
       result_.exchanges.push_back(std::move(exchange.timing));
     }
+    result_.between_pools = std::move(between_pools_).timed();
     return std::move(result_);
   }
 
@@ -305,6 +308,9 @@ class Sampler {
     const auto is_inside = [&](const Member& member) { return is_described(member.rank); };
     if (std::ranges::all_of(members, is_inside))
       add_exchange(step, op, readies, end, !is_message(op.kind) && !joins_stages(work.group));
+    std::vector<std::int64_t> ranks;
+    for (const Member& member : members) ranks.push_back(member.rank);
+    between_pools_.add(step, op, ranks, std::max(kLeast, end - last));
     if (is_message(op.kind)) return;
     for (const Member& member : members)
       busy[static_cast<std::size_t>(member.rank)].push_back({last, end});
@@ -443,6 +449,7 @@ class Sampler {
   std::map<Group, GroupTable> tables_;
   std::vector<Kernel> kernels_;
   std::vector<Exchange> exchanges_;
+  PoolExchanges between_pools_;
   RunSamples result_;
 };
 

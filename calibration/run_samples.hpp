@@ -46,6 +46,21 @@ struct ExchangeTiming {
   Seconds total;
 };
 
+// One of the pools that an exchange reaches, with the places that the ranks of its group would have
+// if all of them were there.
+struct PoolEnd {
+  std::string pool;
+  sim::GroupPlacement placement;
+
+  bool operator==(const PoolEnd&) const = default;
+};
+
+// A collective or message between pools. Its timing has the placement of the first end.
+struct PoolExchange {
+  ExchangeTiming timing;
+  std::vector<PoolEnd> ends;
+};
+
 struct RunSamples {
   std::vector<KernelSample> kernels;
   std::vector<ExchangeTiming> exchanges;
@@ -61,6 +76,8 @@ struct RunSamples {
   bool at_training_clock = true;
   // Sentences on what the samples leave out, and why.
   std::vector<std::string> left_out{};
+  // The exchanges between pools, if the profile has all of these.
+  std::vector<PoolExchange> between_pools{};
 };
 
 // `cluster` places the groups. Of a run on several pools, these are the samples of the pool that

@@ -10,10 +10,6 @@
 namespace shardwright::planner {
 namespace {
 
-double time_of(const sim::PartCost& part) {
-  return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
-}
-
 // The chunks between which layers are moved. Of many chunks those of the busiest stage, and those
 // at the ends of the pipeline and on both sides of each border between pools.
 std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busiest) {
@@ -35,6 +31,10 @@ std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busie
 
 }  // namespace
 
+double pass_time(const sim::PartCost& part) {
+  return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
+}
+
 double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
   const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0 &&
                          plan.stage_recompute_layers.empty();
@@ -42,15 +42,8 @@ double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
   const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
   double sum = 0.0;
   for (const std::int32_t kind : layers.kind_of_layer)
-    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
+    sum += pass_time(kinds[static_cast<std::size_t>(kind)]);
   return sum / static_cast<double>(layers.kind_of_layer.size());
-}
-
-std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
-  std::vector<Seconds> times;
-  for (const sim::StageCost& stage : costs.stages)
-    times.insert(times.end(), static_cast<std::size_t>(stage.like), Seconds(stage.compute));
-  return times;
 }
 
 double score_of_closed_forms(const PlanRequest& request, const Plan& plan, const StepForms& forms,
@@ -154,7 +147,7 @@ double PlacedCut::score_of(const Plan& plan, const sim::StageCosts& costs, Secon
     }
   }
   return score_of_closed_forms(request_, plan, {analytic, fullest},
-                               [&] { return computing_of_stages(costs); });
+                               [&] { return sim::computing_of_stages(costs); });
 }
 
 std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {
@@ -173,8 +166,8 @@ std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {
     for (const std::int32_t position : profile.stages[stage].position) {
       const auto chunk = static_cast<std::size_t>(position);
       loads[stage].chunks.push_back(chunk);
-      if (chunk == 0) loads[stage].fixed += time_of(layers.embedding);
-      if (chunk == last) loads[stage].fixed += time_of(layers.head);
+      if (chunk == 0) loads[stage].fixed += pass_time(layers.embedding);
+      if (chunk == last) loads[stage].fixed += pass_time(layers.head);
     }
   }
   return loads;

@@ -58,11 +58,11 @@ struct LookedAtPlan {
   Plan plan;
 };
 
-// Seconds of the forward and the backward pass of an average layer.
-double layer_time(const sim::LayerCosts& layers, const Plan& plan);
+// Seconds of the forward and the backward pass.
+double pass_time(const sim::PartCost& part);
 
-// The compute of each stage in a step, on average over its accelerators.
-std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs);
+// The same of an average layer.
+double layer_time(const sim::LayerCosts& layers, const Plan& plan);
 
 // The step by the analytic level, and the peak on the pool that is filled most.
 struct StepForms {

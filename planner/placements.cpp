@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/spec/pools.hpp"
+#include "planner/search_space.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -90,6 +91,18 @@ std::optional<Placement> full_placement(const std::vector<Pool>& order, std::int
   return placement_of(order, ranks, stages);
 }
 
+// The pools of one replica's stages.
+PoolReplicas one_replica(const Placement& cells, std::int64_t stages, std::int64_t replicas,
+                         std::int64_t replica, bool outermost) {
+  std::vector<std::string> pools;
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    const std::int64_t cell = outermost ? replica * stages + stage : stage * replicas + replica;
+    pools.push_back(cells.stage_pools[static_cast<std::size_t>(cell)]);
+  }
+  if (pools.front() == pools.back()) return {pools.front(), 1, 1};
+  return {"", 1, 1, pools};
+}
+
 void append_splits(std::int64_t layers, std::size_t chunk, Numbers& split,
                    const std::function<void(const Numbers&)>& visit) {
   const std::size_t last = split.size() - 1;
@@ -158,6 +171,39 @@ std::vector<Placement> full_placements(const ClusterSpec& cluster, const Placeme
       }
     }
   });
+  return placements;
+}
+
+std::int64_t SplitPlacement::replicas() const {
+  std::int64_t all = 0;
+  for (const PoolReplicas& part : parts) all += part.replicas;
+  return all;
+}
+
+const std::vector<Axis>& SplitPlacement::rank_order() const {
+  static const std::vector<Axis> kUsual = Plan().rank_order;
+  return replicas_outermost ? pipeline_inside_data() : kUsual;
+}
+
+std::vector<SplitPlacement> split_placements(const Placement& cells, std::int64_t stages) {
+  std::vector<SplitPlacement> placements;
+  const std::int64_t replicas = cells.stages() / stages;
+  for (const bool outermost : {false, true}) {
+    SplitPlacement placement{{}, stages, outermost};
+    for (std::int64_t replica = 0; replica < replicas; ++replica) {
+      PoolReplicas part = one_replica(cells, stages, replicas, replica, outermost);
+      const bool joins = !placement.parts.empty() &&
+                         placement.parts.back().stage_pools == part.stage_pools &&
+                         placement.parts.back().pool == part.pool;
+      if (joins)
+        ++placement.parts.back().replicas;
+      else
+        placement.parts.push_back(std::move(part));
+    }
+    const bool splits = std::any_of(placement.parts.begin(), placement.parts.end(),
+                                    [](const auto& part) { return part.pool.empty(); });
+    if (splits && placement.parts.size() > 1) placements.push_back(std::move(placement));
+  }
   return placements;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
 
 namespace shardwright::planner {
 
@@ -54,6 +55,22 @@ std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,
 // Of these the ones with as many stages as fit, whose ranks divide one of the pools. Where the
 // limit of accelerators leaves a choice, the first or the last pools are full.
 std::vector<Placement> full_placements(const ClusterSpec& cluster, const PlacementLimits& limits);
+
+// Replicas of so many stages. Stages of all replicas follow each other in the ranks, or with
+// `replicas_outermost` replicas of all stages.
+struct SplitPlacement {
+  // Their microbatches are open.
+  std::vector<PoolReplicas> parts;
+  std::int64_t stages = 1;
+  bool replicas_outermost = false;
+
+  std::int64_t replicas() const;
+  const std::vector<Axis>& rank_order() const;
+};
+
+// The ways in which replicas of `stages` stages lie on several pools each: `cells` places each
+// stage of each replica.
+std::vector<SplitPlacement> split_placements(const Placement& cells, std::int64_t stages);
 
 // The number of splits of the layers into chunks: at least one layer in each chunk but the first
 // and the last. At most 1e9.

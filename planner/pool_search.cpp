@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/spec/pools.hpp"
+#include "planner/joint_search.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/placed_plans.hpp"
 #include "planner/plan_evaluation.hpp"
@@ -24,6 +25,8 @@ constexpr double kNear = 1.05;
 constexpr std::size_t kMostSimulated = 96;
 // The number of plans that are simulated at once.
 constexpr std::size_t kAtOnce = 4;
+// The plans of each kind whose degrees the joint search takes.
+constexpr std::size_t kSeedsOfKind = 6;
 
 PoolLayerCosts caches_of(const ClusterSpec& cluster) {
   PoolLayerCosts caches;
@@ -35,6 +38,12 @@ PoolLayerCosts caches_of(const ClusterSpec& cluster) {
 // Plans of one layout have the same degrees and lie on the same pools in the same order.
 auto layout_of(const Plan& plan) {
   return std::tuple(plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3, pools_of(plan));
+}
+
+// What the joint search takes of a plan.
+auto seed_of(const Plan& plan) {
+  return std::tuple(plan.tp, plan.cp, plan.pp, plan.ep, plan.micro_batch, plan.zero_stage,
+                    plan.shard_group, plan.schedule, plan.recompute);
 }
 
 class PoolSearch {
@@ -90,21 +99,48 @@ class PoolSearch {
 
   void search_placed() {
     stages_ = search_stages(request_, caches_, kWholeSpace, kMostSimulated);
-    if (request_.places_replicas) replicas_ = search_replicas(request_, caches_, kWholeSpace);
+    if (request_.places_replicas) {
+      replicas_ = search_replicas(request_, caches_, kWholeSpace);
+      joint_ = search_joint(request_, caches_, seeds(), kWholeJointSpace);
+    }
     result_.counts.simulated += simulate_placed();
     add(stages_.counts);
     add(replicas_.counts);
-    if (request_.compared_time) *result_.faster_than_compared += stages_.faster + replicas_.faster;
+    add(joint_.counts);
+    if (request_.compared_time)
+      *result_.faster_than_compared += stages_.faster + replicas_.faster + joint_.faster;
     result_.placed = stages_.placements;
     result_.placed->replica_placements = replicas_.placements;
     result_.placed->all_shares = replicas_.all;
+    result_.placed->joint_plans = joint_.counts.evaluated;
+    result_.placed->all_joint = joint_.all;
     result_.placed->best = std::move(best_placed_);
+  }
+
+  // The best plans of each kind with different degrees.
+  std::vector<Plan> seeds() const {
+    std::vector<Plan> seeds;
+    const auto add = [&](const auto& plans) {
+      std::size_t added = 0;
+      for (const auto& each : plans) {
+        const bool known = std::ranges::any_of(
+            seeds, [&](const Plan& seed) { return seed_of(seed) == seed_of(each.plan); });
+        if (known) continue;
+        seeds.push_back(each.plan);
+        if (++added == kSeedsOfKind) return;
+      }
+    };
+    add(candidates_);
+    add(stages_.plans);
+    add(replicas_.plans);
+    return seeds;
   }
 
   // Plans on several pools, best first.
   std::vector<LookedAtPlan> ranked() const {
     std::vector<LookedAtPlan> plans = stages_.plans;
     plans.insert(plans.end(), replicas_.plans.begin(), replicas_.plans.end());
+    plans.insert(plans.end(), joint_.plans.begin(), joint_.plans.end());
     std::ranges::stable_sort(plans, {}, [](const LookedAtPlan& each) { return each.look.score; });
     if (plans.size() > kMostSimulated) plans.resize(kMostSimulated);
     return plans;
@@ -210,6 +246,7 @@ class PoolSearch {
   PoolLayerCosts caches_;
   StageSearch stages_;
   ReplicaSearch replicas_;
+  JointSearch joint_;
   // Simulated.
   std::vector<PlanCandidate> candidates_;
   // Of those on several pools.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/spec/pools.hpp"
+#include "planner/divisions.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/placed_space.hpp"
 #include "planner/plan_evaluation.hpp"
@@ -19,11 +20,6 @@
 namespace shardwright::planner {
 namespace {
 
-using Parts = std::vector<PoolReplicas>;
-
-// Ways to share the batch that are tried of each plan where not all of them are: those that let the
-// slowest pool wait least.
-constexpr std::size_t kSharesTried = 4;
 // The plans of each cut on a placement that are kept.
 constexpr std::size_t kKeptOfCut = 16;
 
@@ -79,52 +75,6 @@ std::optional<ReplicaPlacement> full_placement(const std::vector<SizedPool>& poo
     before += replicas;
   }
   return placement;
-}
-
-// The microbatches of a replica that are tried.
-struct ShareRange {
-  std::int64_t least = 1, most = kMaxBatch;
-};
-
-// Calls `visit` with `parts`, of which those from `next` on still need their microbatches.
-void share(Parts& parts, std::size_t next, std::int64_t left, const std::vector<ShareRange>& ranges,
-           const std::function<void(const Parts&)>& visit) {
-  PoolReplicas& part = parts[next];
-  if (next + 1 == parts.size()) {
-    if (left < part.replicas || left % part.replicas != 0) return;
-    part.microbatches = left / part.replicas;
-    return visit(parts);
-  }
-  const std::int64_t most = std::min(ranges[next].most, (left - 1) / part.replicas);
-  for (part.microbatches = ranges[next].least; part.microbatches <= most; ++part.microbatches)
-    share(parts, next + 1, left - part.microbatches * part.replicas, ranges, visit);
-}
-
-// Ranges around the shares by which all pools would end at the same time, given the seconds of a
-// microbatch on each. They are as wide as the microbatches that a replica more or less of another
-// pool makes up for.
-std::vector<ShareRange> ranges_near(const Parts& parts, std::int64_t microbatches,
-                                    const std::vector<double>& times) {
-  double rate = 0.0;
-  std::int64_t width = 2;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    rate += static_cast<double>(parts[part].replicas) / times[part];
-    width = std::max(width, parts[part].replicas + 2);
-  }
-  std::vector<ShareRange> ranges;
-  for (const double time : times) {
-    const std::int64_t ideal = std::llround(static_cast<double>(microbatches) / (rate * time));
-    ranges.push_back({std::max<std::int64_t>(1, ideal - width), ideal + width});
-  }
-  return ranges;
-}
-
-// At most so many ways to share the batch, before those that do not add up to it are left out.
-double most_shares(const Parts& parts, std::int64_t microbatches) {
-  double shares = 1.0;
-  for (std::size_t part = 0; part + 1 < parts.size(); ++part)
-    shares *= static_cast<double>(microbatches) / static_cast<double>(parts[part].replicas);
-  return shares;
 }
 
 // The plans of one cut on one placement.
@@ -186,7 +136,7 @@ class ReplicaCut {
     look.score = score_of_closed_forms(request_, plan, forms, [&] {
       std::vector<Seconds> computing;
       for (const sim::StageCosts* of_part : costs)
-        std::ranges::copy(computing_of_stages(*of_part), std::back_inserter(computing));
+        std::ranges::copy(sim::computing_of_stages(*of_part), std::back_inserter(computing));
       return computing;
     });
     return look;
@@ -200,6 +150,12 @@ class ReplicaCut {
   // Caches stay where they are, because they refer to what they own.
   std::deque<sim::StageCostCache> costs_;
 };
+
+std::vector<std::int64_t> members_of(const ReplicaPlacement& placement) {
+  std::vector<std::int64_t> members;
+  for (const PoolReplicas& part : placement.parts) members.push_back(part.replicas);
+  return members;
+}
 
 // A placement with the cuts of its plans.
 struct ReplicaSpace {
@@ -271,38 +227,25 @@ class ReplicaCutEvaluation {
  private:
   void look_at(Plan plan) {
     if (plan.global_batch % plan.micro_batch != 0) return reject(PlanRule::GlobalBatch);
-    for (const Parts& parts : shares_of(plan)) {
-      plan.replica_pools = parts;
+    plan.replica_pools = space_.placement.parts;
+    for (const Division& share : shares_of(plan)) {
+      for (std::size_t part = 0; part < share.size(); ++part)
+        plan.replica_pools[part].microbatches = share[part];
       with_shares(plan);
     }
   }
 
   // All shares, or those whose slowest pool takes least.
-  std::vector<Parts> shares_of(const Plan& plan) const {
-    std::vector<std::pair<double, Parts>> shares;
-    const std::vector<double> times = costs_.microbatch_times(plan);
+  std::vector<Division> shares_of(const Plan& plan) const {
+    const std::vector<std::int64_t> members = members_of(space_.placement);
     const std::int64_t microbatches = plan.global_batch / plan.micro_batch;
-    const auto add = [&](const Parts& parts) {
-      double slowest = 0.0;
-      for (std::size_t part = 0; part < parts.size(); ++part) {
-        const std::int64_t slots = parts[part].microbatches + plan.pp - 1;
-        slowest = std::max(slowest, times[part] * static_cast<double>(slots));
-      }
-      shares.emplace_back(slowest, parts);
-    };
-    if (all_) {
-      for_each_share(space_.placement.parts, microbatches, add);
-    } else {
-      Parts parts = space_.placement.parts;
-      share(parts, 0, microbatches, ranges_near(parts, microbatches, times), add);
-    }
-    if (!all_ && shares.size() > kSharesTried) {
-      std::ranges::stable_sort(shares, {}, [](const auto& each) { return each.first; });
-      shares.resize(kSharesTried);
-    }
-    std::vector<Parts> parts;
-    for (auto& [slowest, each] : shares) parts.push_back(std::move(each));
-    return parts;
+    if (!all_)
+      return balanced_divisions(members, microbatches,
+                                {costs_.microbatch_times(plan), plan.pp - 1});
+    std::vector<Division> shares;
+    for_each_division(members, microbatches,
+                      [&](const Division& share) { shares.push_back(share); });
+    return shares;
   }
 
   void reject(PlanRule rule) {
@@ -340,15 +283,15 @@ std::int64_t count_plans(const PlanRequest& request, const std::vector<ReplicaSp
                          std::int64_t most) {
   std::int64_t plans = 0;
   for (const ReplicaSpace& space : spaces) {
+    const std::vector<std::int64_t> members = members_of(space.placement);
     for (const Plan& cut : space.cuts) {
       std::int64_t shares = 0;
       const std::int64_t microbatches = request.global_batch / cut.micro_batch;
       // Counting is work, too.
-      if (plans > most ||
-          most_shares(space.placement.parts, microbatches) > 10.0 * static_cast<double>(most))
+      if (plans > most || most_divisions(members, microbatches) > 10.0 * static_cast<double>(most))
         return most + 1;
       if (request.global_batch % cut.micro_batch == 0)
-        for_each_share(space.placement.parts, microbatches, [&](const Parts&) { ++shares; });
+        for_each_division(members, microbatches, [&](const Division&) { ++shares; });
       for_each_shape(request, space, cut, [&](const Plan&) { plans += shares; });
     }
   }
@@ -395,12 +338,6 @@ std::vector<ReplicaPlacement> replica_placements(const ClusterSpec& cluster, std
     }
   });
   return placements;
-}
-
-void for_each_share(const Parts& parts, std::int64_t microbatches,
-                    const std::function<void(const Parts&)>& visit) {
-  Parts shared = parts;
-  share(shared, 0, microbatches, std::vector<ShareRange>(parts.size()), visit);
 }
 
 ReplicaSearch search_replicas(const PlanRequest& request, const PoolLayerCosts& known,

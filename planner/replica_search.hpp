@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "core/spec/plan.hpp"
@@ -25,11 +24,6 @@ struct ReplicaPlacement {
 // accelerators leaves a choice, the first or the last pools are full.
 std::vector<ReplicaPlacement> replica_placements(const ClusterSpec& cluster, std::int64_t gpus,
                                                  bool all);
-
-// Calls `visit` with the microbatches of each part for every way to share `microbatches` among the
-// replicas of a step, at least one for each replica.
-void for_each_share(const std::vector<PoolReplicas>& parts, std::int64_t microbatches,
-                    const std::function<void(const std::vector<PoolReplicas>&)>& visit);
 
 struct ReplicaSearch {
   SearchCounts counts;

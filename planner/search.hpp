@@ -198,6 +198,10 @@ struct PlacementSearch {
   // Placements of replicas; true if these are all, each with every way to share the batch.
   std::int64_t replica_placements = 0;
   bool all_shares = false;
+  // Plans that place both, or whose groups of experts span replicas on several pools; true if these
+  // are all, each with every number of layers, microbatches and experts.
+  std::int64_t joint_plans = 0;
+  bool all_joint = false;
   // The best of the plans that were simulated.
   std::optional<PlanCandidate> best;
 };

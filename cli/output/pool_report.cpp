@@ -89,10 +89,15 @@ std::string looked_at(const planner::PlacementSearch& placed) {
                 "{} of replicas that fill the pools, with shares of the batch near the "
                 "pools' speeds",
                 format_plural(placed.replica_placements, "placement"));
+  const std::string joint =
+      fmt::format("{} with stages and replicas, or groups of experts, on several pools, {}",
+                  format_plural(placed.joint_plans, "plan"),
+                  placed.all_joint ? "which are all that fit"
+                                   : "with layers, shares and experts near the pools' speeds");
   return fmt::format(
-      "The search compared plans on several pools at the analytic level: {}, {}; and {}. It "
+      "The search compared plans on several pools at the analytic level: {}, {}; {}; and {}. It "
       "simulated those near the best.",
-      placements, splits, replicas);
+      placements, splits, replicas, joint);
 }
 
 }  // namespace
@@ -181,6 +186,8 @@ void add_pools(ordered_json& document, const planner::PlanRequest& request,
                         {"all_splits", result.placed->all_splits},
                         {"replica_placements", result.placed->replica_placements},
                         {"all_shares", result.placed->all_shares},
+                        {"joint_plans", result.placed->joint_plans},
+                        {"all_joint", result.placed->all_joint},
                         {"best", one(result.placed->best)}};
 }
 

@@ -175,9 +175,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   needs.require(!is_narrow(plan.optimizer_states), "/plan/optimizer_states",
                 name_of(plan.optimizer_states), "of-stack or fp32: moments in fp32");
   needs.require(!plan.lora, "/plan/lora", lora_text(plan), "no adapters: it trains all parameters");
-  needs.require(!numbers_experts(plan), "/plan/replica_pools",
-                "numbers of experts for " + pools_text(plan),
-                "no such numbers: each rank of a group holds as many experts");
   needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
                 "false: activations on the device");
 }

@@ -59,7 +59,11 @@ void OpRunner::find_expert_rows() {
   const Plan& plan = program_.plan;
   mark(Group::ExpertTensor, plan.ep > 1 ? received_rows_ : sent_rows_);
   mark(Group::Expert, sent_rows_);
-  most_received_ = most_rows(*model_.moe, shape_.residual_tokens, plan.ep);
+  experts_by_rank_ = experts_by_rank(plan, model_.moe->experts);
+  const Communicator* group = communicators_.find(Group::Expert);
+  own_experts_ =
+      experts_by_rank_.at(group == nullptr ? 0 : static_cast<std::size_t>(group->rank()));
+  most_received_ = most_rows(*model_.moe, shape_.residual_tokens, plan.ep, own_experts_);
   row_buffer_ = allocate_elements(most_received_ * plan.expert_tp * shape_.hidden);
 }
 
@@ -273,7 +277,7 @@ void OpRunner::exchange_sent_rows(const BoundOp& bound, Communicator& group) {
   const auto ranks = static_cast<std::size_t>(group.size());
   const auto exchange = [&](std::int64_t width, const void* in, void* out) {
     const std::size_t bytes = static_cast<std::size_t>(width) * bytes_of(kernels_.element());
-    const auto sent = times(rows_by_rank(routing.sent, ranks), bytes);
+    const auto sent = times(rows_by_rank(routing.sent, experts_by_rank_), bytes);
     const auto received = times(rows_by_rank(routing.received, ranks), bytes);
     group.all_to_all(in, to_experts ? sent : received, out, to_experts ? received : sent,
                      bound.queue);
@@ -296,10 +300,13 @@ void OpRunner::exchange_sent_rows(const BoundOp& bound, Communicator& group) {
 
 void OpRunner::exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue) {
   const auto ranks = static_cast<std::size_t>(group.size());
-  const std::size_t experts = routing.sent.size() / ranks;
-  const std::vector<std::size_t> bytes(ranks, experts * sizeof(std::int64_t));
-  routing.received.resize(routing.sent.size());
-  group.all_to_all(routing.sent.data(), bytes, routing.received.data(), bytes, queue);
+  const auto experts = static_cast<std::size_t>(own_experts_);
+  std::vector<std::size_t> sent;
+  for (const std::int64_t each : experts_by_rank_)
+    sent.push_back(static_cast<std::size_t>(each) * sizeof(std::int64_t));
+  const std::vector<std::size_t> received(ranks, experts * sizeof(std::int64_t));
+  routing.received.resize(ranks * experts);
+  group.all_to_all(routing.sent.data(), sent, routing.received.data(), received, queue);
   if (program_.plan.expert_tp > 1) return;
   routing.gathered = routing.received;
   lay_out_gathered(experts, routing);

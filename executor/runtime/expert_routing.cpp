@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/spec/pools.hpp"
+#include "core/spec/rank_nesting.hpp"
+
 namespace shardwright::executor {
 
 std::int64_t sum_of(std::span<const std::int64_t> counts) {
@@ -22,12 +25,34 @@ std::int64_t ExpertRouting::rows_gathered() const {
   return sum_of(rows);
 }
 
-std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts, std::size_t ranks) {
-  const std::size_t each = counts.size() / ranks;
+// The copies of an expert lie in one part of the replicas, and the ranks of a group follow each
+// other in the order of the parts.
+std::vector<std::int64_t> experts_by_rank(const Plan& plan, std::int64_t experts) {
+  if (!numbers_experts(plan))
+    return std::vector(static_cast<std::size_t>(plan.ep), experts / plan.ep);
+  std::vector<std::int64_t> held;
+  for (const PoolReplicas& part : plan.replica_pools) {
+    const std::int64_t ranks = part.replicas * plan.tp * plan.cp / expert_replicas(plan);
+    held.insert(held.end(), static_cast<std::size_t>(ranks), part.experts);
+  }
+  return held;
+}
+
+std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts,
+                                      std::span<const std::int64_t> experts) {
   std::vector<std::size_t> sums;
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    sums.push_back(static_cast<std::size_t>(sum_of(counts.subspan(rank * each, each))));
+  std::size_t first = 0;
+  for (const std::int64_t each : experts) {
+    const auto length = static_cast<std::size_t>(each);
+    sums.push_back(static_cast<std::size_t>(sum_of(counts.subspan(first, length))));
+    first += length;
+  }
   return sums;
+}
+
+std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts, std::size_t ranks) {
+  const auto each = static_cast<std::int64_t>(counts.size() / ranks);
+  return rows_by_rank(counts, std::vector(ranks, each));
 }
 
 std::int64_t expert_capacity(const MoeSpec& moe, std::int64_t tokens) {
@@ -36,8 +61,8 @@ std::int64_t expert_capacity(const MoeSpec& moe, std::int64_t tokens) {
   return std::min(tokens, static_cast<std::int64_t>(std::ceil(moe.capacity_factor * even)));
 }
 
-std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ranks) {
-  const std::int64_t experts = moe.experts / ranks;
+std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ranks,
+                       std::int64_t experts) {
   return ranks *
          std::min(tokens * std::min(moe.top_k, experts), experts * expert_capacity(moe, tokens));
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
@@ -46,7 +47,14 @@ struct ExpertRouting {
   std::int64_t rows_gathered() const;
 };
 
-// Sums of so many equal parts of `counts`: rows by rank.
+// The numbers of a layer's experts that the ranks of a group hold, in the order of the ranks.
+std::vector<std::int64_t> experts_by_rank(const Plan& plan, std::int64_t experts);
+
+// Sums of consecutive parts of `counts`, as long as `experts` says: rows by rank.
+std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts,
+                                      std::span<const std::int64_t> experts);
+
+// The same of so many equal parts.
 std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts, std::size_t ranks);
 
 // The most tokens of a microbatch that an expert takes from one rank; `tokens` if it takes all.
@@ -55,7 +63,8 @@ std::int64_t expert_capacity(const MoeSpec& moe, std::int64_t tokens);
 
 // The most rows that a rank with `experts` of the layer's experts can receive from a group of
 // `ranks` ranks with `tokens` tokens each: a token goes to an expert once.
-std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ranks);
+std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ranks,
+                       std::int64_t experts);
 
 // Lays out the rows that are sent for `chosen`. Of too many, an expert takes those with the largest
 // `shares`.

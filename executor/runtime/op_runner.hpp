@@ -286,6 +286,9 @@ class OpRunner {
   // before the ranks that split the experts gather them.
   std::map<TensorId, std::int64_t> expert_rows_;
   std::set<TensorId> expert_results_, sent_rows_, received_rows_;
+  // The numbers of experts that the ranks of the group hold, and this one.
+  std::vector<std::int64_t> experts_by_rank_;
+  std::int64_t own_experts_ = 0;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
   // Parameters for which `is_split` holds, and the elements that all ranks have of them.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "executor/runtime/expert_routing.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -58,11 +60,13 @@ ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const L
 // are a slice each.
 std::vector<ParameterSlice> expert_slices(const ParameterTensor& tensor, const Plan& plan,
                                           const LayoutPlace& place) {
-  const std::int64_t experts = tensor.shape[0] / plan.ep, outputs = tensor.shape[1];
+  const std::vector<std::int64_t> held = experts_by_rank(plan, tensor.shape[0]);
+  const auto own = held.begin() + place.expert_rank;
+  const std::int64_t experts = *own, outputs = tensor.shape[1];
   ParameterSlice all;
   all.name = tensor.name;
   all.shape = {tensor.shape[0] * outputs, tensor.shape[2]};
-  all.first_row = place.expert_rank * experts * outputs;
+  all.first_row = std::accumulate(held.begin(), own, std::int64_t{0}) * outputs;
   all.rows = all.held_rows = experts * outputs;
   all.columns = tensor.shape[2];
   if (tensor.shard == ShardKind::ExpertRow) {

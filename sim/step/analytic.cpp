@@ -132,6 +132,8 @@ namespace {
 
 void take_slower(const StageCosts& costs, Bytes memory, const Plan& plan, StepEstimate& slowest) {
   const Seconds bound = bound_step(costs, plan);
+  const std::vector<Seconds> computing = computing_of_stages(costs);
+  slowest.computing.insert(slowest.computing.end(), computing.begin(), computing.end());
   slowest.memory = std::max(slowest.memory, memory);
   slowest.bound = std::max(slowest.bound, bound);
   slowest.analytic = std::max(slowest.analytic, analytic_step(costs, plan, bound));
@@ -163,9 +165,8 @@ std::vector<PoolCosts> costs_of_stages(const Scenario& scenario, std::size_t par
 }
 
 // Of plans that split replicas.
-StepEstimate estimate_split_replicas(const Scenario& scenario) {
+StepEstimate estimate_split_replicas(const Scenario& scenario, ScheduleProfiles& profiles) {
   StepEstimate slowest;
-  ScheduleProfiles profiles;
   for (std::size_t part = 0; part < scenario.plan.replica_pools.size(); ++part) {
     Plan plan = plan_of_part(scenario.plan, part);
     const std::vector<PoolCosts> pools = costs_of_stages(scenario, part, plan);
@@ -173,26 +174,31 @@ StepEstimate estimate_split_replicas(const Scenario& scenario) {
     StageCostCache cache({scenario.model, first.cluster, scenario.stack, first.layers, pools},
                          profiles);
     const Bytes memory = cache.memory(plan);
+    for (std::size_t pool = 0; pool < pools.size(); ++pool)
+      slowest.peaks.push_back(
+          {pools[pool].cluster.name, cache.memory_of_pools().pools[pool].peak});
     take_slower(cache.costs(), memory, plan, slowest);
   }
   return slowest;
 }
 
-// Replicas on several pools wait for those of the slowest one. `scenario` has them.
-StepEstimate estimate_replicas(const Scenario& scenario) {
-  if (splits_replicas(scenario.plan)) return estimate_split_replicas(scenario);
+}  // namespace
+
+// Replicas on several pools wait for those of the slowest one.
+StepEstimate estimate_replicas(const Scenario& scenario, ScheduleProfiles& profiles) {
+  if (splits_replicas(scenario.plan)) return estimate_split_replicas(scenario, profiles);
   const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, scenario.plan);
   std::vector<ClusterSpec> outside;
   for (const ClusterSpec& pool : pools)
     outside.push_back(seen_from_outside(pool, scenario.cluster.between_pools));
   StepEstimate slowest;
-  ScheduleProfiles profiles;
   const auto add_part = [&](std::size_t part, const PriceChange& change) {
     const Plan plan = plan_of_part(scenario.plan, part);
     const ClusterSpec pool = *pool_cluster(scenario.cluster, plan.replica_pools[part].pool);
     const LayerCosts layers = layer_costs(scenario.model, plan, pool, scenario.stack, change);
     StageCostCache cache({scenario.model, pool, scenario.stack, layers, {}, outside}, profiles);
     const Bytes memory = cache.memory(plan);
+    slowest.peaks.push_back({pool.name, memory});
     take_slower(cache.costs(), memory, plan, slowest);
   };
   const std::size_t parts = scenario.plan.replica_pools.size();
@@ -201,7 +207,7 @@ StepEstimate estimate_replicas(const Scenario& scenario) {
     return slowest;
   }
   const JointExperts experts(scenario);
-  const auto estimate = [&](bool waits) {
+  const auto estimate = [&](bool waits) -> StepEstimate& {
     slowest = {};
     for (std::size_t part = 0; part < parts; ++part)
       add_part(part, [&](BlockId block, BlockPrices& prices) {
@@ -211,19 +217,17 @@ StepEstimate estimate_replicas(const Scenario& scenario) {
   };
   // The sums of what each exchange waits may exceed what a step with overlap waits.
   const Seconds bound = estimate(false).bound;
-  const Seconds analytic = estimate(true).analytic;
-  return {slowest.memory, bound, analytic};
+  estimate(true).bound = bound;
+  return slowest;
 }
-
-}  // namespace
 
 StepEstimate estimate_step(const Scenario& given) {
   const Scenario scenario = with_equal_pools_as_one(given);
-  if (!scenario.plan.replica_pools.empty()) return estimate_replicas(scenario);
+  ScheduleProfiles profiles;
+  if (!scenario.plan.replica_pools.empty()) return estimate_replicas(scenario, profiles);
   const std::vector<PoolCosts> pools = costs_of_pools(scenario);
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
-  ScheduleProfiles profiles;
   StageCostCache cache({scenario.model, scenario.cluster, scenario.stack, layers, pools}, profiles);
   const Bytes memory = cache.memory(scenario.plan);
   const StageCosts& costs = cache.costs();

@@ -14,6 +14,9 @@
 // hide, and the bubble that a schedule has with equal chunks beyond filling and draining.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/scenario.hpp"
@@ -26,13 +29,25 @@ Seconds bound_step(const StageCosts& costs, const Plan& plan);
 // `bound` is that of the same costs.
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound);
 
+// The peak of the ranks of one part of the replicas on one pool.
+struct PoolPeak {
+  std::string pool;
+  Bytes peak;
+};
+
 struct StepEstimate {
   // The highest peak of all stages: that of memory_replay.hpp.
   Bytes memory;
   Seconds bound, analytic;
+  // Of a plan that places replicas, part by part; the second is of each stage.
+  std::vector<PoolPeak> peaks{};
+  std::vector<Seconds> computing{};
 };
 
 // Estimates a plan that breaks no rule.
 StepEstimate estimate_step(const Scenario& scenario);
+
+// The same of a plan that places replicas. Pools that are equal count as several.
+StepEstimate estimate_replicas(const Scenario& scenario, ScheduleProfiles& profiles);
 
 }  // namespace shardwright::sim

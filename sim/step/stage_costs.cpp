@@ -178,6 +178,13 @@ double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
   return sum / static_cast<double>(costs.profile->stages.size());
 }
 
+std::vector<Seconds> computing_of_stages(const StageCosts& costs) {
+  std::vector<Seconds> times;
+  for (const StageCost& stage : costs.stages)
+    times.insert(times.end(), static_cast<std::size_t>(stage.like), Seconds(stage.compute));
+  return times;
+}
+
 PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
   const BlockCost& forward = chunk.slot[SlotPhase::Forward];
   const BlockCost& whole = chunk.slot[SlotPhase::Backward];

@@ -157,6 +157,9 @@ double update_time(const StageCosts& costs, const Plan& plan, double before);
 // The mean of one quantity over all stages of the pipeline.
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity);
 
+// The compute of each stage in a step, on average over its accelerators.
+std::vector<Seconds> computing_of_stages(const StageCosts& costs);
+
 // The inputs of the plans of one cut, which agree in all that layer_costs() reads. Everything
 // referred to outlives it.
 struct CutContext {

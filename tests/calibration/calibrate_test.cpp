@@ -272,6 +272,41 @@ TEST(Calibrate, RefitsThePoolOfItsNameToARunOnSeveral) {
   EXPECT_NEAR(refitted("four").second, 1.0, 0.02);
 }
 
+// Messages of two sizes pass between the pools, over a link that the profile says nothing of.
+TEST(Calibrate, RefitsTheNetworkBetweenThePoolsOfARun) {
+  ClusterSpec guess = four_hosts(1.0, 1.0);
+  guess.pools = {{.name = "far",
+                  .accelerator = guess.accelerator,
+                  .node = guess.node,
+                  .fabric = guess.fabric,
+                  .nodes = 4,
+                  .price = {}}};
+  ClusterSpec truth = guess;
+  const NicSpec& nic = guess.node.nic;
+  truth.between_pools.bandwidth =
+      nic.bandwidth * (0.2 * nic.efficiency * static_cast<double>(nic.per_node));
+  truth.between_pools.latency = milliseconds(3);
+  CalibrationData data;
+  for (const std::int64_t micro_batch : {1, 4}) {
+    Scenario scenario = scenario_of(guess, {1, 1, 2});
+    scenario.plan.micro_batch = micro_batch;
+    scenario.plan.stage_pools = {"four", "far"};
+    data.runs.push_back(simulated_run(truth, scenario));
+  }
+  const Calibration calibration = calibrate(guess, data, "test");
+  const PoolNetwork& found = calibration.cluster.between_pools;
+  EXPECT_NEAR(found.bandwidth / truth.between_pools.bandwidth, 1.0, 0.05);
+  EXPECT_NEAR(found.latency / truth.between_pools.latency, 1.0, 0.05);
+  EXPECT_TRUE(to_json(calibration.cluster)["between_pools"]["latency_s"].contains("source"));
+  for (const StepComparison& step : calibration.steps) {
+    EXPECT_LT(step.error_before(), -0.02);
+    EXPECT_LT(std::abs(step.error_after()), 0.02);
+  }
+  // The profile of one pool alone says nothing of it.
+  const ClusterSpec alone = *pool_cluster(guess, "far");
+  EXPECT_EQ(calibrate(alone, data, "test").cluster.between_pools, alone.between_pools);
+}
+
 TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.5, 1.0);
   const Calibration calibration =

@@ -195,11 +195,14 @@ TEST(Checkpoint, ResumesUnderAnotherNumberOfExpertRanks) {
     plan.ep = ep;
     return plan;
   };
+  Plan unequal = with_experts(2, 2, 1);
+  unequal.replica_pools = {{"fast", 1, 2, {}, 3}, {"slow", 1, 2, {}, 1}};
   const auto folder = scratch_path("other-experts");
-  const std::vector<double> losses = run_and_save(small_mixtral(), with_experts(4, 2, 1), folder);
+  const std::vector<double> losses = run_and_save(small_mixtral(), unequal, folder);
   Plan split = with_experts(4, 2, 0);
   split.expert_tp = 2;
-  for (const Plan& plan : {plan_of(), with_experts(4, 4, 0), with_experts(2, 2, 3), split}) {
+  for (const Plan& plan : {plan_of(), with_experts(4, 2, 1), with_experts(4, 4, 0),
+                           with_experts(2, 2, 3), split, unequal}) {
     const Resumed resumed = resume(small_mixtral(), plan, folder);
     ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kCheckpointSteps - kSaved));
     for (std::size_t i = 0; i < resumed.losses.size(); ++i)

@@ -86,7 +86,7 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
       }
     }
     lay_out_gathered(kEach, routing);
-    EXPECT_LE(routing.rows_gathered(), most_rows(six_experts(), kTokensOfARank, kRanks));
+    EXPECT_LE(routing.rows_gathered(), most_rows(six_experts(), kTokensOfARank, kRanks, kEach));
     ASSERT_EQ(routing.arrived_at.size(), experts.size());
     std::vector<std::size_t> sorted;
     for (std::size_t row = 0; row < experts.size(); ++row) {
@@ -102,10 +102,10 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
 // A token goes to an expert once, so two experts get at most two rows of each token, and the one
 // expert of a rank among six one.
 TEST(ExpertRouting, BoundsTheRowsOfARank) {
-  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 1), 2 * kTokensOfARank);
-  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 3), 3 * 2 * kTokensOfARank);
-  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 6), 6 * kTokensOfARank);
-  EXPECT_EQ(most_rows(six_experts(1.0), kTokensOfARank, 6), 6 * 4);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 1, 6), 2 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 3, 2), 3 * 2 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 6, 1), 6 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(1.0), kTokensOfARank, 6, 1), 6 * 4);
 }
 
 }  // namespace

@@ -431,6 +431,23 @@ const std::vector<PlanCase>& plan_cases() {
       {"dp4_ep2_expert_tp2_zero1", small_qwen2_moe,
        [](Plan& p) { p.dp = 4, p.ep = p.expert_tp = 2, p.zero_stage = 1; }},
       {"dp2_ep2_fsdp", small_mixtral, [](Plan& p) { p.dp = p.ep = 2, p.zero_stage = 3; }},
+      {"ep2_with_3_and_1_experts", small_mixtral,
+       [](Plan& p) {
+         p.dp = p.ep = 2;
+         p.replica_pools = {{"fast", 1, 4, {}, 3}, {"slow", 1, 4, {}, 1}};
+       }},
+      {"dp4_ep2_zero1_with_1_and_3_experts", small_qwen2_moe,
+       [](Plan& p) {
+         p.dp = 4, p.ep = 2, p.zero_stage = 1;
+         p.rank_order = {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert};
+         p.replica_pools = {{"slow", 2, 2, {}, 1}, {"fast", 2, 2, {}, 3}};
+       }},
+      {"pp2_ep2_fsdp_with_1_and_3_experts", small_mixtral,
+       [](Plan& p) {
+         p.dp = p.pp = p.ep = 2, p.zero_stage = 3, p.recompute = RecomputePolicy::Full;
+         p.rank_order = {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert};
+         p.replica_pools = {{"slow", 1, 4, {}, 1}, {"fast", 1, 4, {}, 3}};
+       }},
       {"tp2_latent_without_sp", small_deepseek_v3,
        [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
       {"cp2_ring_tp2_latent_fsdp", small_deepseek_v3,
