@@ -7,6 +7,8 @@
 namespace shardwright::executor {
 
 std::size_t OpRunner::elements_of(TensorRef ref) const {
+  if (router_scores_.contains(ref.tensor))
+    return static_cast<std::size_t>(shape_.residual_tokens * model_.moe->experts);
   return static_cast<std::size_t>(program_.tensors[ref.tensor].bytes.value()) /
          bytes_of(kernels_.element());
 }

@@ -93,13 +93,16 @@ class PlanGenerator {
     if (plan.recompute == RecomputePolicy::Selective) {
       for (const RecomputeModule module :
            {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm, RecomputeModule::Mlp,
-            RecomputeModule::Moe, RecomputeModule::MoeActivation, RecomputeModule::SharedExperts})
+            RecomputeModule::MlpActivation, RecomputeModule::Moe, RecomputeModule::MoeActivation,
+            RecomputeModule::SharedExperts, RecomputeModule::MlaUpProjection})
         if (flag()) plan.recompute_modules.insert(module);
     }
     if (model.moe) {
       plan.ep = one_of<std::int64_t>({1, 2, 4});
       plan.expert_tp = one_of<std::int64_t>({1, 2});
     }
+    plan.offload_activations = below(3) == 0;
+    if (plan.offload_activations && flag()) plan.offload_ratio = 0.5;
     return plan;
   }
 
