@@ -162,8 +162,6 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   // It keeps the projection of queries and keys, which the encoding of positions changes in place.
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");
-  needs.require(plan.schedule != ScheduleKind::DualPipe, "/plan/schedule", name_of(plan.schedule),
-                "gpipe, 1f1b, interleaved, zb-h1, zb-h2 or zb-v");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
   needs.require(!is_narrow(plan.optimizer_states), "/plan/optimizer_states",
@@ -211,6 +209,13 @@ void check_formats(Requirements& needs, const Plan& plan, const StackSpec& stack
 void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack) {
   check_fusion(needs, stack);
   check_formats(needs, plan, stack);
+  const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
+  // The executor keeps other ranks' keys and values, or all tokens of some heads, where the
+  // projections up would write theirs again.
+  needs.require(
+      !modules.contains(RecomputeModule::MlaUpProjection) || plan.cp == 1,
+      "/plan/recompute_modules", fmt::format("{} with cp {}", names_of(modules), plan.cp),
+      fmt::format("no {} with context parallelism", name_of(RecomputeModule::MlaUpProjection)));
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
   needs.require(!scatters, "/stack/communication/scatters_messages",

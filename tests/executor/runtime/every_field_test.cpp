@@ -185,7 +185,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/seq_len", kChanges, [](P& p) { p.seq_len = 16; }},
     {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::GPipe; }},
     {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::ZbH1; }},
-    {"/schedule", kRefused, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
+    {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
     {"/context_parallel", kNoMatter,
      [](P& p) { p.context_parallel = ContextParallelKind::AllGather; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Full; }},
@@ -211,6 +211,12 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) {
        p.recompute = RecomputePolicy::Selective;
        p.recompute_modules = {RecomputeModule::MlaUpProjection, RecomputeModule::MlpActivation};
+     },
+     nullptr, small_deepseek_v3},
+    {"/recompute_modules", kRefused,
+     [](P& p) {
+       p.cp = 2, p.recompute = RecomputePolicy::Selective;
+       p.recompute_modules = {RecomputeModule::MlaUpProjection};
      },
      nullptr, small_deepseek_v3},
     {"/recompute_layers", kNoMatter,

@@ -72,8 +72,9 @@ class PlanGenerator {
     plan.tp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.pp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.cp = one_of<std::int64_t>({1, 2, 3, 4});
-    plan.schedule = one_of({ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved,
-                            ScheduleKind::ZbH1, ScheduleKind::ZbH2, ScheduleKind::ZbV});
+    plan.schedule =
+        one_of({ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved,
+                ScheduleKind::ZbH1, ScheduleKind::ZbH2, ScheduleKind::ZbV, ScheduleKind::DualPipe});
     const bool two_chunks =
         plan.schedule == ScheduleKind::Interleaved || plan.schedule == ScheduleKind::ZbV;
     plan.vpp = two_chunks ? 2 : 1;

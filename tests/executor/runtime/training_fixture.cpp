@@ -443,6 +443,14 @@ const std::vector<PlanCase>& plan_cases() {
          p.cp = p.pp = 2, p.schedule = ScheduleKind::ZbH1, p.recompute = RecomputePolicy::Full;
          p.context_parallel = ContextParallelKind::Ulysses;
        }},
+      {"dp2_pp2_dual_pipe_zero1", small_gpt2,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 1, p.schedule = ScheduleKind::DualPipe; }},
+      {"pp4_dual_pipe", small_llama,
+       [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::DualPipe; }},
+      {"dp2_pp2_dual_pipe_fsdp", small_qwen3,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::DualPipe; }},
+      {"ep2_pp2_dual_pipe", small_mixtral,
+       [](Plan& p) { p.dp = p.ep = p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
       {"dp2_pp2_zb_h1_offloads_activations", small_gpt2,
        [](Plan& p) {
          p.dp = p.pp = 2, p.schedule = ScheduleKind::ZbH1, p.offload_activations = true;
