@@ -10,7 +10,8 @@
 namespace shardwright::executor {
 namespace {
 
-// Ops of mixtures of experts, which run on CPUs alone. The backward pass gets the forward pass's own results.
+// Ops of mixtures of experts, which run on CPUs alone. The backward pass gets the forward pass's
+// own results.
 std::vector<OpResult> router(OpBench& bench, bool renormalised) {
   const RouterShape shape{40, 6, 2, renormalised};
   const std::int64_t scores = shape.tokens * shape.experts, choices = shape.tokens * shape.top_k;
