@@ -120,19 +120,16 @@ void check_on_gpu(Requirements& needs, const ModelSpec& model) {
 }
 
 void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
-  const bool in_bf16 = plan.precision == Precision::Bf16;
-  needs.require(in_bf16 || (!on_gpu && plan.precision == Precision::Fp32), "/plan/precision",
-                name_of(plan.precision),
+  needs.require(plan.precision == Precision::Bf16 || (!on_gpu && plan.precision == Precision::Fp32),
+                "/plan/precision", name_of(plan.precision),
                 on_gpu ? "bf16, the format of the executor on GPUs" : "fp32 or bf16");
-  if (!on_gpu) {
-    needs.require(!in_bf16 || !model.moe, "/plan/precision", "bf16 of a model with experts",
-                  "fp32, in which CPUs compute experts");
-    return;
-  }
+  if (!on_gpu) return;
   check_on_gpu(needs, model);
   needs.require(plan.cp == 1, "/plan/cp", std::to_string(plan.cp),
                 "1: context parallelism runs on CPUs alone");
   needs.require(!model.moe, "/model/moe", "experts", "a dense model: experts run on CPUs alone");
+  needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
+                "false: activations are offloaded on CPUs alone");
 }
 
 void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
@@ -140,9 +137,6 @@ void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& pla
   if (replicas == ReplicaAgreement()) return;
   needs.require(!on_gpu, "/plan/data_parallel", replicas_text(plan),
                 "nothing: replicas make local steps and compress on CPUs alone");
-  needs.require(on_gpu || plan.precision != Precision::Bf16, "/plan/precision",
-                "bf16 with " + std::string(replicas_text(plan)),
-                "fp32, in which replicas make local steps and compress");
   const bool splits = plan.tp > 1 || plan.pp > 1 || plan.cp > 1 || model.moe;
   needs.require(!replicas.has_servers() || !splits, "/plan/data_parallel/sync",
                 name_of(replicas.sync) + std::string(" with tp, pp, cp or experts"),
@@ -168,15 +162,11 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   // It keeps the projection of queries and keys, which the encoding of positions changes in place.
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");
-  needs.require(plan.schedule != ScheduleKind::DualPipe, "/plan/schedule", name_of(plan.schedule),
-                "gpipe, 1f1b, interleaved, zb-h1, zb-h2 or zb-v");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
   needs.require(!is_narrow(plan.optimizer_states), "/plan/optimizer_states",
                 name_of(plan.optimizer_states), "of-stack or fp32: moments in fp32");
   needs.require(!plan.lora, "/plan/lora", lora_text(plan), "no adapters: it trains all parameters");
-  needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
-                "false: activations on the device");
 }
 
 // The executor's kernels are fused; a stack without that fusion has other ops.
@@ -217,11 +207,12 @@ void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack) 
   check_fusion(needs, stack);
   check_formats(needs, plan, stack);
   const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
-  const RecomputeModuleSet known = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm,
-                                    RecomputeModule::Mlp,           RecomputeModule::Moe,
-                                    RecomputeModule::MoeActivation, RecomputeModule::SharedExperts};
-  needs.require(known.contains_all(modules), "/plan/recompute_modules", names_of(modules),
-                names_of(known));
+  // The executor keeps other ranks' keys and values, or all tokens of some heads, where the
+  // projections up would write theirs again.
+  needs.require(
+      !modules.contains(RecomputeModule::MlaUpProjection) || plan.cp == 1,
+      "/plan/recompute_modules", fmt::format("{} with cp {}", names_of(modules), plan.cp),
+      fmt::format("no {} with context parallelism", name_of(RecomputeModule::MlaUpProjection)));
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
   needs.require(!scatters, "/stack/communication/scatters_messages",

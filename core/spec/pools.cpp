@@ -56,6 +56,8 @@ std::int64_t most_experts_of_rank(const Plan& plan, std::int64_t all) {
 
 std::vector<MovableParts> movable_parts(const Plan& plan) {
   std::vector<MovableParts> parts;
+  // DualPipe, whose stages share their parts with others, lies on one pool.
+  if (plan.schedule == ScheduleKind::DualPipe) return parts;
   if (plan.replicas == ReplicaAgreement() && plan.dp > 1 && plan.zero_stage <= 1)
     parts.push_back(MovableParts::Replicas);
   // The chunks of other schedules have no stage of their own.

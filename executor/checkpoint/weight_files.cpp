@@ -55,16 +55,26 @@ std::string config_text(const json& object, const char* key, const std::string& 
   return found->is_string() ? found->get<std::string>() : shown(*found);
 }
 
+// `fallback` is the value of a configuration without the key.
+void require_setting(const json& config, const char* key, const char* fallback,
+                     const char* expected, ProblemList& problems) {
+  const std::string found = config_text(config, key, fallback);
+  if (found != expected) problems.add(fmt::format("config.json, /{}", key), found, expected);
+}
+
+// transformers, GPT2Config: what scales the scores of attention.
+void check_gpt2(const json& config, ProblemList& problems) {
+  require_setting(config, "scale_attn_weights", "true", "true", problems);
+  require_setting(config, "scale_attn_by_inverse_layer_idx", "false", "false", problems);
+}
+
 // transformers, DeepseekV2Config and DeepseekV3Config.
 void check_deepseek(const json& config, const std::string& type, ProblemList& problems) {
-  const auto require = [&](const char* key, const char* fallback, const char* expected) {
-    const std::string found = config_text(config, key, fallback);
-    if (found != expected) problems.add(fmt::format("config.json, /{}", key), found, expected);
-  };
-  if (type == "deepseek_v3") require("rope_interleave", "true", "true");
+  if (type == "deepseek_v3") require_setting(config, "rope_interleave", "true", "true", problems);
   const auto experts = config.find("n_routed_experts");
   if (experts == config.end() || experts->is_null()) return;
-  require("scoring_func", type == "deepseek_v3" ? "sigmoid" : "softmax", "softmax");
+  require_setting(config, "scoring_func", type == "deepseek_v3" ? "sigmoid" : "softmax", "softmax",
+                  problems);
   const auto scale = config.find("routed_scaling_factor");
   if (scale != config.end() && *scale != 1.0)
     problems.add("config.json, /routed_scaling_factor", shown(*scale), "1");
@@ -81,6 +91,7 @@ void check_architecture(const json& config, ProblemList& problems) {
                  fmt::format("one of {}", fmt::join(kKnown, ", ")));
   const bool deepseek = type.starts_with("deepseek");
   if (deepseek) check_deepseek(config, type, problems);
+  if (type == "gpt2") check_gpt2(config, problems);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto scaling = config.find(key);
     if (scaling == config.end() || !scaling->is_object()) continue;

@@ -7,6 +7,8 @@
 namespace shardwright::executor {
 
 std::size_t OpRunner::elements_of(TensorRef ref) const {
+  if (router_scores_.contains(ref.tensor))
+    return static_cast<std::size_t>(shape_.residual_tokens * model_.moe->experts);
   return static_cast<std::size_t>(program_.tensors[ref.tensor].bytes.value()) /
          bytes_of(kernels_.element());
 }
@@ -98,7 +100,8 @@ Group OpRunner::group_of(const BoundOp& bound) const {
 std::vector<std::size_t> OpRunner::carried_units(const BoundOp& bound) const {
   const Group group = group_of(bound);
   const bool experts = group == Group::ExpertData || group == Group::ExpertShardInner ||
-                       group == Group::ExpertShardOuter;
+                       group == Group::ExpertShardOuter ||
+                       bound.op->name.starts_with("mirrored_expert_gradients");
   const ParameterLayout& layout = parameters_.layout();
   std::vector<std::size_t> units;
   const auto append = [&](PartId part) {
@@ -110,6 +113,9 @@ std::vector<std::size_t> OpRunner::carried_units(const BoundOp& bound) const {
     append(part_of(refs.front(), *bound.call));
   }
   for (const PartId part : bound.covered) append(part);
+  // The two stages that hold the same parts list them in another order.
+  const auto part_of_unit = [&](std::size_t unit) { return layout.units[unit].part; };
+  if (group == Group::Mirror) std::ranges::stable_sort(units, {}, part_of_unit);
   return units;
 }
 

@@ -5,10 +5,11 @@
 // multiplied by them, as in Megatron Core (weighted_bias_swiglu in
 // megatron/core/fusions/fused_bias_swiglu.py): so the gradients of the shares follow from what the
 // experts keep anyway, and travel back with the tokens'.
+#include <algorithm>
 #include <variant>
 
-#include "core/base/error.hpp"
 #include "core/program/groups.hpp"
+#include "executor/kernels/bfloat16.hpp"
 #include "executor/runtime/op_runner.hpp"
 
 namespace shardwright::executor {
@@ -39,6 +40,7 @@ bool is_of_experts(const Op& op) {
 void OpRunner::find_expert_rows() {
   for (const Block& block : program_.blocks) {
     for (const Op& op : block.ops) {
+      if (op.kind == OpKind::Router) router_scores_.insert(op.writes.front().tensor);
       if (!is_of_experts(op)) continue;
       for (const RowTensor& rows : row_tensors(op)) expert_rows_[rows.tensor.tensor] = rows.width;
       if (op.phase != Phase::BackwardWeight) expert_results_.insert(op.writes.front().tensor);
@@ -129,15 +131,24 @@ void OpRunner::router(const BoundOp& bound, const StepState& state) {
 // Only experts with a capacity ask for the shares.
 std::vector<double> OpRunner::shares_on_host(const ExpertRouting& routing) {
   if (model_.moe->capacity_factor == 0.0) return {};
-  const std::size_t count = routing.chosen.size();
-  if (kernels_.element() == Element::Float64) {
-    std::vector<double> shares(count);
-    kernels_.download(shares.data(), routing.shares.get(), count * sizeof(double));
+  const auto download = [&](auto zero) {
+    std::vector<decltype(zero)> shares(routing.chosen.size(), zero);
+    kernels_.download(shares.data(), routing.shares.get(), shares.size() * sizeof zero);
     return shares;
+  };
+  switch (kernels_.element()) {
+    case Element::Float64:
+      return download(0.0);
+    case Element::Bfloat16: {
+      const std::vector<std::uint16_t> bits = download(std::uint16_t{0});
+      std::vector<double> shares(bits.size());
+      std::transform(bits.begin(), bits.end(), shares.begin(), from_bfloat16);
+      return shares;
+    }
+    case Element::Float32:
+      break;
   }
-  SHARDWRIGHT_CHECK(kernels_.element() == Element::Float32, "shares of experts in fp32");
-  std::vector<float> shares(count);
-  kernels_.download(shares.data(), routing.shares.get(), count * sizeof(float));
+  const std::vector<float> shares = download(0.0F);
   return {shares.begin(), shares.end()};
 }
 

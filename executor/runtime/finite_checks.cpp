@@ -21,6 +21,8 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   count_weights(bound, &counts->weights);
   run(bound, state);
   const Op& op = *bound.op;
+  // Counted where they were computed.
+  if (op.kind == OpKind::Offload) return;
   // Gradients are counted with the parameters that they belong to.
   const std::size_t results = bound.writes.size() - (writes_gradient(op) ? 1 : 0);
   for (std::size_t i = 0; i < results; ++i) {

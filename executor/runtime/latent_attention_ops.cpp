@@ -84,6 +84,25 @@ void OpRunner::scale_queries(void* rows, Queue queue) {
                          query_width() + key_value_width(), queue);
 }
 
+OpRunner::RotaryKeys OpRunner::rotary_keys(const BoundOp& bound) {
+  const std::int64_t rotary = model_.attention.qk_rope_head_dim;
+  const TensorRef ref = bound.op->reads[2];
+  // They lie behind the bottleneck, unless the ranks have gathered them.
+  if (!shape_.gathers_sequence) {
+    const std::int64_t width = row_width(ref, shape_.tokens);
+    return {at(bound.read(2), width - rotary), width};
+  }
+  std::shared_ptr<void>& kept = kept_rotary_keys_[{bound.call->layer, bound.call->microbatch}];
+  const bool gathered = program_.tensors[ref.tensor].name != "attention.kv_down.out";
+  if (!gathered) return {kept.get(), rotary};
+  if (program_.plan.recompute_modules.contains(RecomputeModule::MlaUpProjection)) {
+    const std::size_t bytes = bytes_of_rows(shape_.tokens, rotary);
+    if (!kept) kept = kernels_.allocate(bytes);
+    kernels_.copy(kept.get(), bound.read(2), bytes, bound.queue);
+  }
+  return {bound.read(2), rotary};
+}
+
 void OpRunner::latent_rope(const BoundOp& bound) {
   if (is_backward(bound.op->phase)) return latent_rope_backward(bound);
   const AttentionSpec& attention = model_.attention;
@@ -95,15 +114,13 @@ void OpRunner::latent_rope(const BoundOp& bound) {
     kernels_.copy_columns(shape_.tokens, columns, from, from_width, at(bound.write(0), to), width,
                           bound.queue);
   };
-  // The rotary key lies behind the bottleneck, unless the ranks have gathered it.
-  const std::int64_t key_width = row_width(bound.op->reads[2], shape_.tokens);
-  const void* rotary_key = at(bound.read(2), key_width - rotary);
+  const RotaryKeys rotary_keys = this->rotary_keys(bound);
   const std::int64_t first_value = query_width() + heads * (nope + rotary);
   for (std::int64_t head = 0; head < heads; ++head) {
     const std::int64_t from = column(0, head, nope + values);
     const std::int64_t key = column(query_width(), head, nope + rotary);
     copy(nope, at(bound.read(1), from), heads * (nope + values), key);
-    copy(rotary, rotary_key, key_width, key + nope);
+    copy(rotary, rotary_keys.first, rotary_keys.width, key + nope);
     copy(values, at(bound.read(1), from + nope), heads * (nope + values),
          column(first_value, head, values));
   }

@@ -138,6 +138,8 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
       return router(bound, state);
     case OpKind::Permute:
       return permute(bound);
+    case OpKind::Offload:
+      return offload(bound);
     case OpKind::GradientNorm:
       return gradient_norm(bound, state);
     case OpKind::Optimizer:
@@ -366,6 +368,25 @@ void OpRunner::loss(const BoundOp& bound, StepState& state) {
     kernels_.loss_probabilities(shape, bound.read(0), bound.read(1), bound.write(0), state.loss,
                                 bound.queue);
   }
+}
+
+// On CPUs a copy in memory stands for the one on the host. All of these ops run on one queue.
+void OpRunner::offload(const BoundOp& bound) {
+  const Op& op = *bound.op;
+  const bool stores = op.writes.empty();
+  const std::vector<TensorRef>& tensors = stores ? op.reads : op.writes;
+  const auto copies = offloaded_.try_emplace({bound.call->layer, bound.call->microbatch}).first;
+  copies->second.resize(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<std::byte>& copy = copies->second[i];
+    if (stores) {
+      copy.resize(bytes_of_tensor(tensors[i], *bound.call));
+      kernels_.copy(copy.data(), bound.read(i), copy.size(), bound.queue);
+    } else {
+      kernels_.copy(bound.write(i), copy.data(), copy.size(), bound.queue);
+    }
+  }
+  if (!stores) offloaded_.erase(copies);
 }
 
 }  // namespace shardwright::executor

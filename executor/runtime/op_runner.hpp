@@ -2,6 +2,7 @@
 // collective.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -131,6 +133,7 @@ class OpRunner {
   void attention(const BoundOp& bound);
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
+  void offload(const BoundOp& bound);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
   // The applied weights and their gradients where the op has them: with FSDP in the gathered copy
   // that it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null
@@ -159,6 +162,12 @@ class OpRunner {
   void latent_rope(const BoundOp& bound);
   void latent_rope_backward(const BoundOp& bound);
   RopeShape latent_rope_shape() const;
+  // The rotary keys of all tokens that an op of the forward pass reads, in rows of `width`.
+  struct RotaryKeys {
+    const void* first = nullptr;
+    std::int64_t width = 0;
+  };
+  RotaryKeys rotary_keys(const BoundOp& bound);
   void scale_queries(void* rows, Queue queue);
   void gather_rotary_key(const BoundOp& bound, Communicator& group);
   std::int64_t row_width(TensorRef ref, std::int64_t rows) const;
@@ -289,8 +298,15 @@ class OpRunner {
   // The numbers of experts that the ranks of the group hold, and this one.
   std::vector<std::int64_t> experts_by_rank_;
   std::int64_t own_experts_ = 0;
+  // Scores of the router and their gradients, for which the program has room in fp32.
+  std::set<TensorId> router_scores_;
   std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
+  // The rotary keys of a layer and microbatch that tensor-parallel ranks have gathered, for
+  // projections up that run again without a gather.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::shared_ptr<void>> kept_rotary_keys_;
+  // Copies of the activations of a layer and microbatch that are offloaded.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::vector<std::byte>>> offloaded_;
   // Parameters for which `is_split` holds, and the elements that all ranks have of them.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;

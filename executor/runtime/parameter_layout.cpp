@@ -237,7 +237,10 @@ ParameterLayout lay_out_parameters(const Program& program, const ModelSpec& mode
     }
   }
   ParameterLayout layout = builder.finish();
-  for (ParameterUnit& unit : layout.units) unit.is_copy = unit.token_embedding && !embeds;
+  const bool mirrors =
+      program.plan.schedule == ScheduleKind::DualPipe && 2 * place.stage >= program.plan.pp;
+  for (ParameterUnit& unit : layout.units)
+    unit.is_copy = mirrors || (unit.token_embedding && !embeds);
   return layout;
 }
 

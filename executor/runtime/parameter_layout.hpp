@@ -55,7 +55,8 @@ struct ParameterUnit {
   bool token_embedding = false;
   // The experts that expert parallelism splits.
   bool experts = false;
-  // The last stage's copy of a tied embedding.
+  // The last stage's copy of a tied embedding, or with DualPipe the copies that stages of the
+  // second half of the pipeline hold.
   bool is_copy = false;
 };
 

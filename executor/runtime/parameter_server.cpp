@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "executor/kernels/bfloat16.hpp"
 #include "executor/runtime/rank_layout.hpp"
 
 namespace shardwright::executor {
@@ -40,6 +41,7 @@ ParameterServer::ParameterServer(const ModelSpec& model, const Program& program,
                                  std::int64_t number, Kernels& kernels,
                                  const OpenCommunicator& open)
     : agreement_(program.plan.replicas),
+      pulls_bf16_(program.plan.precision == Precision::Bf16),
       kernels_(kernels),
       parameters_(rank_layout(program, model, 0), kernels, server_shards(program.plan, number)),
       replicas_(static_cast<std::size_t>(program.plan.dp)) {
@@ -197,8 +199,16 @@ void ParameterServer::pull(Replica& replica) {
     for (std::size_t unit = 0; unit < weights.size(); ++unit)
       parameters_.read(OptimizerArray::Weights, unit, parameters_.own(unit), weights[unit]);
   }
-  for (const std::vector<float>& unit : weights)
-    send(*replica.connection, unit.data(), unit.size() * sizeof(float));
+  std::vector<std::uint16_t> rounded;
+  for (const std::vector<float>& unit : weights) {
+    if (!pulls_bf16_) {
+      send(*replica.connection, unit.data(), unit.size() * sizeof(float));
+      continue;
+    }
+    rounded.resize(unit.size());
+    std::transform(unit.begin(), unit.end(), rounded.begin(), to_bfloat16);
+    send(*replica.connection, rounded.data(), rounded.size() * sizeof(std::uint16_t));
+  }
 }
 
 void ParameterServer::set(Replica& replica) {

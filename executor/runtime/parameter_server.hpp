@@ -92,6 +92,8 @@ class ParameterServer {
   std::int64_t slowest() const;
 
   const ReplicaAgreement agreement_;
+  // The format in which replicas apply parameters, otherwise fp32.
+  const bool pulls_bf16_;
   Kernels& kernels_;
   ParameterStore parameters_;
   std::vector<Replica> replicas_;

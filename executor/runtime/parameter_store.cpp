@@ -115,6 +115,13 @@ void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t f
   kernels_.upload(updated(which, unit, first), values.data(), values.size_bytes());
 }
 
+void ParameterStore::apply_updated(std::size_t unit) {
+  if (applies_updated()) return;
+  std::vector<float> values;
+  read(OptimizerArray::Weights, unit, own(unit), values);
+  set_applied(unit, own(unit).begin, values);
+}
+
 void ParameterStore::apply_adam(std::size_t unit, const ParameterSlice& slice, ElementRange range,
                                 AdamStep step, const double* squares, Queue queue) {
   // Biases and norms do not decay.

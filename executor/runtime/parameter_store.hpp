@@ -61,6 +61,8 @@ class ParameterStore {
   void* updated(OptimizerArray array, std::size_t unit, std::size_t element) const;
   // True if the optimizer's weights are the applied ones.
   bool applies_updated() const;
+  // Bytes of an applied weight.
+  std::size_t applied_bytes() const { return bytes_of(kernels_.element()); }
 
   // The following copy between host and device, which must be idle. Sets elements of a unit from
   // `first` on, as far as this rank holds them, in the applied weights and in the optimizer's.
@@ -70,6 +72,9 @@ class ParameterStore {
             std::vector<float>& values) const;
   void write(OptimizerArray which, std::size_t unit, std::size_t first,
              std::span<const float> values);
+
+  // Applies the optimizer's weights of the part of a unit that this rank updates.
+  void apply_updated(std::size_t unit);
 
   // AdamW's step on a range of a slice that this rank updates. `squares`: the sum of squares of all
   // gradients.

@@ -147,10 +147,11 @@ AdamStep adam_step(const TrainingOptions& options, std::int64_t step) {
 // Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
 // embedding on two stages, each of which has one addend, where the rank has a part of each
 // sequence, where each microbatch is reduced alone, of experts, to which other ranks send tokens,
-// and where replicas exchange something else.
+// where two stages hold the same parts (DualPipe), and where replicas exchange something else.
 bool knows_own_gradients(const ModelSpec& model, const Program& program) {
   const Plan& plan = program.plan;
   if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2 || model.moe) return false;
+  if (plan.schedule == ScheduleKind::DualPipe) return false;
   if (plan.replicas != ReplicaAgreement() || !plan.replica_pools.empty()) return false;
   const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
   return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {

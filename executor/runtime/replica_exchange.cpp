@@ -180,6 +180,7 @@ void ReplicaExchange::apply(std::span<const std::size_t> units, std::span<const 
       }
       take_over(anchors_[unit][i] -= rate * step, weights[i]);
     }
+    parameters_.apply_updated(unit);
   }
 }
 

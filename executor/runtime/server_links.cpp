@@ -118,7 +118,7 @@ void ServerLinks::pull() {
   for (std::size_t server = 0; server < servers_.size(); ++server) {
     for (std::size_t unit = 0; unit < parameters_.layout().units.size(); ++unit) {
       const ElementRange part = part_of(server, unit);
-      const std::size_t bytes = part.size() * sizeof(float);
+      const std::size_t bytes = part.size() * parameters_.applied_bytes();
       receive(server, parameters_.weights(unit, part.begin), bytes);
       carried_ += static_cast<double>(bytes);
     }

@@ -1,6 +1,9 @@
 #include "executor/kernels/cpu/bf16_kernels.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "executor/kernels/bfloat16.hpp"
@@ -84,6 +87,35 @@ std::int64_t block_of(const AttentionWork& work) {
 
 std::int64_t logits_of(const LossShape& shape) {
   return shape.rows * shape.vocabulary.rows;
+}
+
+std::int64_t rows_of(const ExpertProductShape& shape) {
+  return std::accumulate(shape.rows.begin(), shape.rows.end(), std::int64_t{0});
+}
+
+std::int64_t results_of(const ExpertProductShape& shape, std::size_t parts) {
+  return rows_of(shape) * shape.outputs * static_cast<std::int64_t>(parts);
+}
+
+// The matrices of all experts.
+std::vector<Read> matrices_of(const ExpertProductShape& shape,
+                              std::span<const void* const> weights) {
+  const auto experts = static_cast<std::int64_t>(shape.rows.size());
+  std::vector<Read> matrices;
+  for (const void* weight : weights)
+    matrices.emplace_back(weight, experts * shape.outputs * shape.inputs);
+  return matrices;
+}
+
+std::vector<const void*> places_of(const std::vector<Read>& operands) {
+  std::vector<const void*> places;
+  for (const Read& operand : operands) places.push_back(operand.get());
+  return places;
+}
+
+// The rows up to the last one that the index names.
+std::int64_t rows_up_to(std::span<const std::int32_t> index) {
+  return index.empty() ? 0 : 1 + *std::max_element(index.begin(), index.end());
 }
 
 class Bf16CpuKernels final : public Kernels {
@@ -290,6 +322,80 @@ class Bf16CpuKernels final : public Kernels {
     wide_.add_columns(rows, columns, Read(from, extent(rows, columns, from_width)).get(),
                       from_width, Change(to, extent(rows, columns, to_width)).get(), to_width,
                       queue);
+  }
+
+  void choose_experts(const RouterShape& shape, void* scores, std::int32_t* chosen, void* weights,
+                      Queue queue) override {
+    wide_.choose_experts(shape, Change(scores, shape.tokens * shape.experts).get(), chosen,
+                         Write(weights, shape.tokens * shape.top_k).get(), queue);
+  }
+  void choose_experts_backward(const RouterShape& shape, const void* probabilities,
+                               const std::int32_t* chosen, const void* dweights,
+                               const double* dbalance, std::int64_t balanced_tokens, void* dscores,
+                               Queue queue) override {
+    const std::int64_t scores = shape.tokens * shape.experts;
+    wide_.choose_experts_backward(shape, Read(probabilities, scores).get(), chosen,
+                                  Read(dweights, shape.tokens * shape.top_k).get(), dbalance,
+                                  balanced_tokens, Write(dscores, scores).get(), queue);
+  }
+  void gather_rows(std::int64_t width, std::span<const std::int32_t> index, const void* from,
+                   void* to, Queue /*queue*/) override {
+    const auto* source = static_cast<const std::uint16_t*>(from);
+    auto* place = static_cast<std::uint16_t*>(to);
+    for (const std::int32_t row : index) {
+      if (row >= 0) {
+        std::copy_n(source + row * width, width, place);
+      } else {
+        std::fill_n(place, width, std::uint16_t{0});
+      }
+      place += width;
+    }
+  }
+  void sum_rows(std::int64_t width, std::int64_t each, std::span<const std::int32_t> index,
+                const void* from, const void* addend, void* to, Queue queue) override {
+    const std::int64_t elements = static_cast<std::int64_t>(index.size()) / each * width;
+    wide_.sum_rows(width, each, index, Read(from, rows_up_to(index) * width).get(),
+                   Read(addend, elements).get(), Write(to, elements).get(), queue);
+  }
+  void expert_product(const ExpertProductShape& shape, const void* x,
+                      std::span<const void* const> weights, void* y, Queue queue) override {
+    const std::vector<Read> matrices = matrices_of(shape, weights);
+    wide_.expert_product(shape, Read(x, rows_of(shape) * shape.inputs).get(), places_of(matrices),
+                         Write(y, results_of(shape, weights.size())).get(), queue);
+  }
+  void expert_input_gradient(const ExpertProductShape& shape, const void* dy,
+                             std::span<const void* const> weights, void* dx, Queue queue) override {
+    const std::vector<Read> matrices = matrices_of(shape, weights);
+    wide_.expert_input_gradient(shape, Read(dy, results_of(shape, weights.size())).get(),
+                                places_of(matrices), Write(dx, rows_of(shape) * shape.inputs).get(),
+                                queue);
+  }
+  void expert_weight_gradient(const ExpertProductShape& shape, const void* dy, const void* x,
+                              std::span<void* const> dweights, Queue queue) override {
+    wide_.expert_weight_gradient(shape, Read(dy, results_of(shape, dweights.size())).get(),
+                                 Read(x, rows_of(shape) * shape.inputs).get(), dweights, queue);
+  }
+  void scale_rows(std::int64_t rows, std::int64_t width, const void* weights, void* data,
+                  Queue queue) override {
+    wide_.scale_rows(rows, width, Read(weights, rows).get(), Change(data, rows * width).get(),
+                     queue);
+  }
+  void multiply_rows(std::int64_t rows, std::int64_t width, const void* a, const void* b,
+                     void* products, Queue queue) override {
+    wide_.multiply_rows(rows, width, Read(a, rows * width).get(), Read(b, rows * width).get(),
+                        Write(products, rows).get(), queue);
+  }
+  void gate_rows(std::int64_t rows, std::int64_t width, const void* in, const void* gate, void* out,
+                 Queue queue) override {
+    wide_.gate_rows(rows, width, Read(in, rows * width).get(), Read(gate, rows).get(),
+                    Write(out, rows * width).get(), queue);
+  }
+  void gate_rows_backward(std::int64_t rows, std::int64_t width, const void* dout, const void* in,
+                          const void* gate, void* din, void* dgate, Queue queue) override {
+    const std::int64_t elements = rows * width;
+    wide_.gate_rows_backward(rows, width, Read(dout, elements).get(), Read(in, elements).get(),
+                             Read(gate, rows).get(), Write(din, elements).get(),
+                             Write(dgate, rows).get(), queue);
   }
 
  private:

@@ -89,7 +89,9 @@ Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::
 }
 
 TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
-  for (const Plan& plan : {plan_of(), plan_of(2, 2, 1, 1)}) {
+  Plan dual_pipe = plan_of(1, 1, 2);
+  dual_pipe.schedule = ScheduleKind::DualPipe;
+  for (const Plan& plan : {plan_of(), plan_of(2, 2, 1, 1), dual_pipe}) {
     const auto folder = scratch_path("exact");
     const std::vector<double> losses = run_and_save(small_gpt2(), plan, folder);
     const Resumed resumed = resume(small_gpt2(), plan, folder);

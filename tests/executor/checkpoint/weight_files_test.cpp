@@ -259,6 +259,24 @@ TEST(WeightFiles, ConfigurationOfQwen3HasNormsOfHeads) {
                                      "model.layers.0.self_attn.q_norm.weight"}));
 }
 
+// What changes the scores of a GPT-2's attention, and a model cannot say.
+TEST(WeightFiles, ConfigurationOfGpt2MustScaleScoresAsTheExecutorDoes) {
+  const ModelSpec model = small_gpt2();
+  const auto folder = folder_with("gpt2", stored_tensors(model), "BF16");
+  const nlohmann::json config = *exported_config(model, "bfloat16");
+  const auto problems_with = [&](const char* key, bool value) {
+    nlohmann::json changed = config;
+    changed[key] = value;
+    std::ofstream(folder / "config.json") << changed;
+    return weight_problems(folder, model);
+  };
+  EXPECT_THAT(problems_with("scale_attn_weights", true), testing::IsEmpty());
+  EXPECT_THAT(problems_with("scale_attn_weights", false),
+              testing::ElementsAre("config.json, /scale_attn_weights"));
+  EXPECT_THAT(problems_with("scale_attn_by_inverse_layer_idx", true),
+              testing::ElementsAre("config.json, /scale_attn_by_inverse_layer_idx"));
+}
+
 // What changes the computation of a DeepSeek, and a model cannot say.
 TEST(WeightFiles, ConfigurationOfDeepseekMustComputeWhatTheExecutorDoes) {
   const ModelSpec model = small_deepseek_v2();

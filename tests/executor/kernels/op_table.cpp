@@ -13,12 +13,6 @@
 namespace shardwright::executor {
 namespace {
 
-// bf16 keeps 8 bits: a result that is rounded once is off by 2^-9 of itself at most. Where sums of
-// rounded values are rounded again, a few times that.
-constexpr double kRoundedOnce = 1.0 / 256.0, kRoundedOften = 1.0 / 64.0;
-// fp32 sums in another order.
-constexpr double kExact = 2e-5;
-
 std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
@@ -26,18 +20,6 @@ std::uint16_t to_bf16(float value) {
 
 float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
-}
-
-// Random values from -scale to scale that bf16 represents.
-std::vector<float> values_of(std::int64_t count, std::uint64_t key, double scale = 1.0) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = from_bf16(to_bf16(static_cast<float>(scale * (2.0 * random_unit(key, i) - 1.0))));
-  return values;
-}
-
-std::vector<float> zeros(std::int64_t count) {
-  return std::vector<float>(static_cast<std::size_t>(count));
 }
 
 std::vector<std::int32_t> tokens_of(std::int64_t count, std::int64_t vocabulary,
@@ -347,6 +329,17 @@ std::vector<OpCase> other_cases() {
 }
 
 }  // namespace
+
+std::vector<float> values_of(std::int64_t count, std::uint64_t key, double scale) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = from_bf16(to_bf16(static_cast<float>(scale * (2.0 * random_unit(key, i) - 1.0))));
+  return values;
+}
+
+std::vector<float> zeros(std::int64_t count) {
+  return std::vector<float>(static_cast<std::size_t>(count));
+}
 
 void* OpBench::keep(const void* data, std::size_t bytes) {
   held_.push_back(kernels.allocate(bytes));

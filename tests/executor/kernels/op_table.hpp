@@ -2,8 +2,10 @@
 // the same inputs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,16 @@ class OpBench {
 
   std::vector<std::shared_ptr<void>> held_;
 };
+
+// bf16 keeps 8 bits: a result that is rounded once is off by 2^-9 of itself at most. Where sums of
+// rounded values are rounded again, a few times that.
+inline constexpr double kRoundedOnce = 1.0 / 256.0, kRoundedOften = 1.0 / 64.0;
+// fp32 sums in another order.
+inline constexpr double kExact = 2e-5;
+
+// Random values from -scale to scale that bf16 represents.
+std::vector<float> values_of(std::int64_t count, std::uint64_t key, double scale = 1.0);
+std::vector<float> zeros(std::int64_t count);
 
 // The results of an op, and their tolerance relative to the largest value.
 struct OpResult {

@@ -185,7 +185,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/seq_len", kChanges, [](P& p) { p.seq_len = 16; }},
     {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::GPipe; }},
     {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::ZbH1; }},
-    {"/schedule", kRefused, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
+    {"/schedule", kNoMatter, [](P& p) { p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
     {"/context_parallel", kNoMatter,
      [](P& p) { p.context_parallel = ContextParallelKind::AllGather; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Full; }},
@@ -207,6 +207,18 @@ const std::vector<Field<Plan>> kPlanFields = {
        p.recompute_modules = {RecomputeModule::MoeActivation, RecomputeModule::SharedExperts};
      },
      nullptr, small_qwen2_moe},
+    {"/recompute_modules", kNoMatter,
+     [](P& p) {
+       p.recompute = RecomputePolicy::Selective;
+       p.recompute_modules = {RecomputeModule::MlaUpProjection, RecomputeModule::MlpActivation};
+     },
+     nullptr, small_deepseek_v3},
+    {"/recompute_modules", kRefused,
+     [](P& p) {
+       p.cp = 2, p.recompute = RecomputePolicy::Selective;
+       p.recompute_modules = {RecomputeModule::MlaUpProjection};
+     },
+     nullptr, small_deepseek_v3},
     {"/recompute_layers", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_layers = 1; }},
     {"/recompute_interval", kNoMatter,
@@ -216,7 +228,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/recompute_group", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_group = 4; }},
     {"/precision", kChanges, [](P& p) { p.precision = Precision::Bf16; }},
-    {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }, nullptr, small_mixtral},
+    {"/precision", kChanges, [](P& p) { p.precision = Precision::Bf16; }, nullptr, small_mixtral},
     {"/precision", kRefused, [](P& p) { p.precision = Precision::Fp8; }},
     {"/overlap/grad_reduce", kNoMatter, [](P& p) { p.dp = 2, p.overlap.grad_reduce = false; }},
     {"/overlap/param_gather", kNoMatter,
@@ -255,14 +267,13 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/optimizer_states", kNoMatter, [](P& p) { p.optimizer_states = OptimizerStates::Fp32; }},
     {"/optimizer_states", kRefused, [](P& p) { p.optimizer_states = OptimizerStates::EightBit; }},
     {"/offload_optimizer", kRefused, [](P& p) { p.offload_optimizer = OptimizerOffload::Host; }},
-    {"/offload_activations", kRefused, [](P& p) { p.offload_activations = true; }},
-    {"/offload_modules", kRefused,
-     [](P& p) { p.offload_activations = true, p.offload_modules = {OffloadModule::QkvLinear}; },
-     "/offload_activations"},
-    {"/offload_layers", kRefused, [](P& p) { p.offload_activations = true, p.offload_layers = 1; },
-     "/offload_activations"},
-    {"/offload_ratio", kRefused, [](P& p) { p.offload_activations = true, p.offload_ratio = 0.5; },
-     "/offload_activations"},
+    {"/offload_activations", kNoMatter, [](P& p) { p.offload_activations = true; }},
+    {"/offload_modules", kNoMatter,
+     [](P& p) { p.offload_activations = true, p.offload_modules = {OffloadModule::QkvLinear}; }},
+    {"/offload_layers", kNoMatter,
+     [](P& p) { p.offload_activations = true, p.offload_layers = 1; }},
+    {"/offload_ratio", kNoMatter,
+     [](P& p) { p.offload_activations = true, p.offload_ratio = 0.5; }},
     {"/multi_token_prediction", kNoMatter, [](P& p) { p.multi_token_prediction = false; }},
     {"/lora", kRefused, [](P& p) { p.lora = Lora{}; }},
     {"/data_parallel", kChanges,

@@ -98,7 +98,8 @@ TEST(PlansInBf16, FollowOneRankInFp32) {
   Plan plan = one_rank_plan();
   plan.precision = Precision::Bf16;
   plan.micro_batch = 2;
-  for (const ModelSpec& model : {small_gpt2(), small_qwen3(), small_deepseek_v3()})
+  for (const ModelSpec& model :
+       {small_gpt2(), small_qwen3(), small_deepseek_v3(), small_qwen2_moe()})
     expect_near(model, plan);
   plan.tp = plan.dp = 2;
   plan.zero_stage = 1;
@@ -108,6 +109,23 @@ TEST(PlansInBf16, FollowOneRankInFp32) {
   plan.zero_stage = 3;
   plan.context_parallel = ContextParallelKind::Ring;
   expect_near(small_deepseek_v3(), plan);
+  plan.cp = plan.pp = 1;
+  plan.tp = plan.dp = plan.ep = plan.expert_tp = 2;
+  plan.zero_stage = 1;
+  expect_near(small_deepseek_v2(), plan);
+  expect_near(small_qwen2_moe(), plan);
+}
+
+// What runs again computes the same, from rotary keys that tensor-parallel ranks have kept.
+TEST(Recomputation, OfProjectionsUpChangesNoBit) {
+  TrainingOptions options = kTwentySteps;
+  options.steps = 3;
+  Plan plan = one_rank_plan();
+  plan.tp = plan.pp = plan.micro_batch = 2;
+  const std::vector<double> expected = train(small_deepseek_v3(), plan, options);
+  plan.recompute = RecomputePolicy::Selective;
+  plan.recompute_modules = {RecomputeModule::MlaUpProjection};
+  EXPECT_EQ(train(small_deepseek_v3(), plan, options), expected);
 }
 
 // Validations leave no trace in the steps after them.

@@ -72,8 +72,9 @@ class PlanGenerator {
     plan.tp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.pp = one_of<std::int64_t>({1, 1, 2, 4});
     plan.cp = one_of<std::int64_t>({1, 2, 3, 4});
-    plan.schedule = one_of({ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved,
-                            ScheduleKind::ZbH1, ScheduleKind::ZbH2, ScheduleKind::ZbV});
+    plan.schedule =
+        one_of({ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved,
+                ScheduleKind::ZbH1, ScheduleKind::ZbH2, ScheduleKind::ZbV, ScheduleKind::DualPipe});
     const bool two_chunks =
         plan.schedule == ScheduleKind::Interleaved || plan.schedule == ScheduleKind::ZbV;
     plan.vpp = two_chunks ? 2 : 1;
@@ -93,13 +94,16 @@ class PlanGenerator {
     if (plan.recompute == RecomputePolicy::Selective) {
       for (const RecomputeModule module :
            {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm, RecomputeModule::Mlp,
-            RecomputeModule::Moe, RecomputeModule::MoeActivation, RecomputeModule::SharedExperts})
+            RecomputeModule::MlpActivation, RecomputeModule::Moe, RecomputeModule::MoeActivation,
+            RecomputeModule::SharedExperts, RecomputeModule::MlaUpProjection})
         if (flag()) plan.recompute_modules.insert(module);
     }
     if (model.moe) {
       plan.ep = one_of<std::int64_t>({1, 2, 4});
       plan.expert_tp = one_of<std::int64_t>({1, 2});
     }
+    plan.offload_activations = below(3) == 0;
+    if (plan.offload_activations && flag()) plan.offload_ratio = 0.5;
     return plan;
   }
 

@@ -17,6 +17,7 @@
 #include "core/lowering/lowering.hpp"
 #include "core/program/executable.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/plan_text.hpp"
 #include "executor/runtime/run_checks.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/thrown.hpp"
@@ -238,6 +239,19 @@ TEST(Compression, OfEverythingIsExactAndOfFewerBitsNear) {
             2e-2);
 }
 
+// In bf16, exchanges carry the optimizer's weights and gradients in fp32 as before.
+TEST(ReplicasInBf16, FollowThoseInFp32) {
+  Plan diloco = agreeing(kLocally, None);
+  diloco.replicas.inner_steps = 2;
+  diloco.replicas.outer = OuterOptimizer::Nesterov;
+  for (Plan plan : {diloco, agreeing(kEachStep, Int8), agreeing(kEachStep, PowerSgd)}) {
+    const std::vector<double> expected = train(small_llama(), plan, a_few_steps());
+    plan.precision = Precision::Bf16;
+    EXPECT_LT(furthest(train(small_llama(), plan, a_few_steps()), expected), 0.01)
+        << replicas_text(plan);
+  }
+}
+
 Plan served_by(std::int64_t servers, std::int64_t replicas, ServerUpdates updates,
                std::int64_t staleness = 0) {
   Plan plan = one_rank_plan();
@@ -261,6 +275,15 @@ TEST(ParameterServers, ThatAreSynchronousTrainAsAnAllReduce) {
     const Plan bounded = served_by(2, 2, ServerUpdates::BoundedStaleness, 0);
     EXPECT_LT(furthest(train(model, bounded, a_few_steps()), expected), 1e-5);
   }
+}
+
+// Servers keep fp32 weights and send them rounded.
+TEST(ParameterServers, TrainInBf16AsAnAllReduceDoes) {
+  Plan all_reduce = two_replicas(), served = served_by(2, 2, ServerUpdates::Synchronous);
+  all_reduce.precision = served.precision = Precision::Bf16;
+  EXPECT_LT(furthest(train(small_llama(), served, a_few_steps()),
+                     train(small_llama(), all_reduce, a_few_steps())),
+            1e-3);
 }
 
 // After a step all replicas of synchronous servers have the same weights.
@@ -361,7 +384,8 @@ TEST(ParameterServers, GoOnFromTheirStates) {
 // Each gradient goes to one server and each parameter comes from one.
 TEST(ParameterServers, CarryThePredictedBytes) {
   for (const ServerUpdates updates : enumerators<ServerUpdates>()) {
-    const Plan plan = served_by(2, 2, updates, 2);
+    Plan plan = served_by(2, 2, updates, 2);
+    if (updates == ServerUpdates::Synchronous) plan.precision = Precision::Bf16;
     const Program program = lower(small_llama(), plan, load_stack("shardwright"));
     double predicted = 0.0;
     for (const Call& call : program.stages[0].calls) {

@@ -460,6 +460,26 @@ const std::vector<PlanCase>& plan_cases() {
          p.cp = p.pp = 2, p.schedule = ScheduleKind::ZbH1, p.recompute = RecomputePolicy::Full;
          p.context_parallel = ContextParallelKind::Ulysses;
        }},
+      {"dp2_pp2_dual_pipe_zero1", small_gpt2,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 1, p.schedule = ScheduleKind::DualPipe; }},
+      {"pp4_dual_pipe", small_llama,
+       [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::DualPipe; }},
+      {"dp2_pp2_dual_pipe_fsdp", small_qwen3,
+       [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::DualPipe; }},
+      {"ep2_pp2_dual_pipe", small_mixtral,
+       [](Plan& p) { p.dp = p.ep = p.pp = 2, p.schedule = ScheduleKind::DualPipe; }},
+      {"dp2_pp2_zb_h1_offloads_activations", small_gpt2,
+       [](Plan& p) {
+         p.dp = p.pp = 2, p.schedule = ScheduleKind::ZbH1, p.offload_activations = true;
+       }},
+      {"ep2_offloads_half", small_mixtral,
+       [](Plan& p) { p.dp = p.ep = 2, p.offload_activations = true, p.offload_ratio = 0.5; }},
+      {"tp4_latent_recomputes_up_projections", small_deepseek_v3,
+       [](Plan& p) {
+         p.tp = p.micro_batch = 4;
+         p.recompute = RecomputePolicy::Selective;
+         p.recompute_modules = {RecomputeModule::MlaUpProjection, RecomputeModule::MlpActivation};
+       }},
       {"tp2_pp2_ep2_latent", small_deepseek_v2,
        [](Plan& p) { p.tp = p.ep = p.pp = p.micro_batch = 2; }},
   };
