@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -78,20 +79,28 @@ class SpecWriter {
                              key == "notes" || key == "name")) {
         continue;
       }
-      add_member(table, member, prefix + key);
+      add_member(table, member, prefix + key, has_base_of_ratio(object, key));
     }
   }
 
-  void add_member(Table& table, const ordered_json& member, const std::string& name) {
+  // Without its ending, "attention_kernel_ratio" would have the label of "attention_kernel".
+  static bool has_base_of_ratio(const ordered_json& object, const std::string& key) {
+    constexpr std::string_view kRatio = "_ratio";
+    return key.ends_with(kRatio) && object.contains(key.substr(0, key.size() - kRatio.size()));
+  }
+
+  void add_member(Table& table, const ordered_json& member, const std::string& name,
+                  bool keeps_ending) {
     if (is_part(member)) return;
     if (is_figure(member)) {
       const auto [label, value] = labelled(name, member["value"]);
-      table.add_row({label, value, member.value("confidence", ""), source_of(member)});
+      table.add_row(
+          {keeps_ending ? name : label, value, member.value("confidence", ""), source_of(member)});
     } else if (member.is_object()) {
       add_members(table, member, name + ".");
     } else {
       const auto [label, value] = labelled(name, member);
-      table.add_row({label, value, "", ""});
+      table.add_row({keeps_ending ? name : label, value, "", ""});
     }
   }
 

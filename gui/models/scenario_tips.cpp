@@ -277,6 +277,10 @@ TipSource simulated_on(const ClusterSpec& cluster) {
   return TipSource(text);
 }
 
+TipSource simulated_step() {
+  return TipSource(u"event simulation of the plan's step"_s);
+}
+
 TipSource source_of(const PlanSet& set) {
   const TipSource simulated = simulated_on(set.request.cluster);
   if (set.origin.isEmpty() || set.origin == u"search"_s) return simulated;

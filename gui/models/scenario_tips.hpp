@@ -34,7 +34,9 @@ QString model_summary(const ModelSpec& model);
 // The source of figures that the event simulation computes for a plan: it names the profile and
 // counts how many of its figures are measured, fitted, derived or assumed.
 TipSource simulated_on(const ClusterSpec& cluster);
-// The same of the plans of a set, with the file that they come from.
+// The same in views of a step, which do not know its profile.
+TipSource simulated_step();
+// That of the plans of a set, with the file that they come from.
 TipSource source_of(const PlanSet& set);
 // Names one of what trains on the cluster: "GPU", "CPU rank", "TPU", "accelerator".
 const char* accelerator_word(const ClusterSpec& cluster);

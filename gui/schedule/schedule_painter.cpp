@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/painting/legend_lines.hpp"
 #include "gui/style/palette.hpp"
@@ -359,8 +360,8 @@ QStringList schedule_summary(const ScheduleGantt& gantt) {
 }
 
 TipSource source_of(const ScheduleGantt& gantt) {
-  return TipSource(gantt.busiest() ? u"event simulation of the plan's step"_s
-                                   : u"the order of the schedule, with slots of equal length"_s);
+  return gantt.busiest() ? simulated_step()
+                         : TipSource(u"the order of the schedule, with slots of equal length"_s);
 }
 
 QString schedule_summary_tip(const ScheduleGantt& gantt) {

@@ -86,6 +86,7 @@ void TimelineCanvas::tracks_changed() {
   scene_.matches = SpanMarks(tracks_, matches_);
   scene_.legend = legend_of(tracks_, scene_.show_critical_path && !scene_.critical_path.empty(),
                             !scene_.matches.empty());
+  scene_.widest_name = widest_name(tracks_);
   lay_out();
   part_changed();
 }

@@ -105,7 +105,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
-  TimelineGeometry geometry() const { return {room(), scene_.legend}; }
+  TimelineGeometry geometry() const { return {room(), scene_.legend, scene_.widest_name}; }
   std::optional<SpanRef> first_in_view() const;
   std::optional<SpanRef> beside(SpanRef ref, int step) const;
   std::optional<SpanRef> below(SpanRef ref, int step) const;

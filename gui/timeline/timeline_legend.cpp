@@ -31,7 +31,7 @@ std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critic
   if (has_critical_path) add(LegendMark::CriticalPath, {}, u"critical path"_s);
   if (has_matches) add(LegendMark::Match, {}, u"found"_s);
   // Spans that are narrower than a pixel share a shade.
-  add(LegendMark::None, {}, u"fainter: busy for a part of the time"_s);
+  add(LegendMark::None, {}, u"fainter: busy in part"_s);
   return entries;
 }
 

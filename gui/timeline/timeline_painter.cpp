@@ -19,7 +19,8 @@ constexpr double kTimeAxisHeight = 42.0;
 constexpr double kMinimapTop = 3.0, kMinimapHeight = 11.0;
 // The computation in the header of a folded rank.
 constexpr double kThinHeight = 10.0;
-constexpr double kTrackNamesWidth = 212.0;
+// Names take no more of the width.
+constexpr double kMostOfNames = 0.6;
 // The legend is left out where it would leave less than this height to the rows.
 constexpr double kLeastRowsHeight = 66.0;
 constexpr double kTickSpacing = 110.0;
@@ -33,15 +34,11 @@ constexpr int kLeastLevel = 3;
 // Pixels above and below the spans of a row.
 constexpr double kPadding = 3.0;
 
-// A pinned track names its rank, because it stands apart from the header.
-QString label_of(const Track& track) {
-  return track.pinned ? u"%1 · %2"_s.arg(track.rank_label, track.label) : track.label;
-}
-
 }  // namespace
 
-TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
-  const double names_width = std::min(kTrackNamesWidth, size.width() * 0.4);
+TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries,
+                                   double widest_name) {
+  const double names_width = std::min(widest_name, size.width() * kMostOfNames);
   const double room = std::max(0.0, size.height() - kTimeAxisHeight);
   const double wanted = legend_height(widths_of(entries), size.width());
   const double below = room - wanted < kLeastRowsHeight ? 0.0 : wanted;
@@ -64,8 +61,8 @@ TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks
       tracks_(tracks),
       scene_(scene),
       colours_(colours),
-      geometry_(size, scene.legend),
-      font_(pixel_font(12)),
+      geometry_(size, scene.legend, scene.widest_name),
+      font_(name_font()),
       bold_(pixel_font(12, true)),
       small_(legend_font()) {}
 
@@ -178,56 +175,6 @@ void TimelinePainter::paint_rows(bool pinned) {
   painter_.setClipping(false);
   if (pinned || tracks_.pinned_height() == 0.0) return;
   painter_.fillRect(QRectF(area.left(), area.top() - 1.0, area.width(), 2.0), colours_.accent);
-}
-
-void TimelinePainter::paint_name(const Track& track, double y) {
-  const QRectF row(0.0, y, geometry_.names.width(), track.height);
-  if (track.kind == TrackKind::Rank) {
-    painter_.fillRect(QRectF(0.0, y, geometry_.axis.right(), track.height), colours_.window);
-    painter_.setPen(colours_.muted_text);
-    painter_.setFont(font_);
-    painter_.drawText(TimelineGeometry::fold_mark(y), Qt::AlignCenter,
-                      tracks_.is_folded(track.rank_label) ? u"▸"_s : u"▾"_s);
-    painter_.setPen(colours_.text);
-    painter_.setFont(bold_);
-    painter_.drawText(row.adjusted(20.0, 0.0, -4.0, 0.0), Qt::AlignVCenter, track.label);
-    return;
-  }
-  painter_.setPen(colours_.grid);
-  painter_.drawLine(row.bottomLeft(), QPointF(geometry_.axis.right(), row.bottom()));
-  if (track.kind == TrackKind::Memory) return paint_memory_name(track, row);
-  // A measured row below its prediction needs no name of its own.
-  const bool is_second =
-      !track.pinned && track.side > 0 && track.queue < 0 && (&track - 1)->stream == track.stream;
-  const QString label = is_second ? QString() : label_of(track);
-  const QFontMetricsF metrics(font_), small_metrics(small_);
-  const double room = row.width() - 26.0;
-  // The name of a file may be long and leaves the label its place.
-  const double label_width = std::min(metrics.horizontalAdvance(label) + 8.0, 0.5 * room);
-  const QString note =
-      small_metrics.elidedText(track.note, Qt::ElideMiddle, room - (is_second ? 0.0 : label_width));
-  painter_.setFont(small_);
-  painter_.setPen(colours_.muted_text);
-  painter_.drawText(row.adjusted(0.0, 0.0, -6.0, 0.0), Qt::AlignVCenter | Qt::AlignRight, note);
-  const double note_width = note.isEmpty() ? 0.0 : small_metrics.horizontalAdvance(note) + 8.0;
-  painter_.setFont(font_);
-  painter_.setPen(colours_.text);
-  painter_.drawText(row.adjusted(20.0, 0.0, 0.0, 0.0), Qt::AlignVCenter,
-                    metrics.elidedText(label, Qt::ElideRight, room - note_width));
-}
-
-void TimelinePainter::paint_memory_name(const Track& track, const QRectF& row) {
-  const QRectF upper(20.0, row.top() + 5.0, row.width() - 24.0, 18.0);
-  painter_.setFont(font_);
-  painter_.setPen(colours_.text);
-  const QString label =
-      track.note.isEmpty() ? label_of(track) : label_of(track) + u' ' + track.note;
-  painter_.drawText(upper, Qt::AlignVCenter,
-                    QFontMetricsF(font_).elidedText(label, Qt::ElideRight, upper.width()));
-  painter_.setFont(small_);
-  painter_.setPen(colours_.muted_text);
-  const MemoryRow& memory = tracks_.memory_rows()[track.row];
-  painter_.drawText(upper.translated(0.0, 18.0), Qt::AlignVCenter, memory_line(memory));
 }
 
 void TimelinePainter::paint_spans(const Track& track, double y) {

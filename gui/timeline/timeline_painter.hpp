@@ -35,10 +35,15 @@ struct TimelineScene : PaintedScene<SpanRef> {
   std::optional<double> drop_line;
   RankLimits limits;
   std::vector<LegendEntry> legend;
+  double widest_name = 0.0;
 };
 
+QFont name_font();
+// The pixels that the names of all tracks take with what lies around them.
+double widest_name(const TimelineTracks& tracks);
+
 struct TimelineGeometry {
-  TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries);
+  TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries, double widest_name);
 
   QRectF axis, names, plot, legend;
   // The whole step above the axis, with a frame around the part in view.

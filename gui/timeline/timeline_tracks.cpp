@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/timeline/timeline_difference.hpp"
 
@@ -165,9 +166,9 @@ QString TimelineTracks::side_title(std::size_t side) const {
 TipSource TimelineTracks::source(std::size_t side) const {
   if (static_cast<qsizetype>(side) < names_.size())
     return TipSource(u"file %1"_s.arg(names_[static_cast<qsizetype>(side)]));
-  return TipSource(timelines_[side]->origin == TimelineOrigin::Predicted
-                       ? u"event simulation of the step"_s
-                       : u"measured by the ranks of the run"_s);
+  return timelines_[side]->origin == TimelineOrigin::Predicted
+             ? simulated_step()
+             : TipSource(u"measured by the ranks of the run"_s);
 }
 
 std::size_t TimelineTracks::all_spans() const {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/topology/topology_painter.hpp"
@@ -115,8 +116,7 @@ std::optional<std::size_t> NodeMap::domain_at(const QPointF& position) const {
 }
 
 QString NodeMap::tip_of(std::size_t domain) const {
-  return tool_tip(names_[static_cast<qsizetype>(domain)],
-                  TipSource(tr("event simulation of the plan's step")),
+  return tool_tip(names_[static_cast<qsizetype>(domain)], simulated_step(),
                   {{tr("busiest link"), tr("%1 of its capacity").arg(percent_text(loads_[domain]))},
                    {tr("A click shows it.")}});
 }

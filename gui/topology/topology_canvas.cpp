@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/topology/group_routes.hpp"
 #include "gui/topology/node_map.hpp"
 
 namespace shardwright::gui {
 namespace {
-
-// The ranks lie where the plan places them, and the loads are those of the predicted step.
-TipSource placed_plan() {
-  return TipSource(u"event simulation of the plan's step on the cluster's profile"_s);
-}
 
 constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
@@ -267,12 +263,12 @@ QString TopologyCanvas::tip_of(const QString& title, sim::VertexIndex vertex,
     const TipLine line = line_of(*busiest);
     lines.push_back({u"busiest link, "_s + line.what, line.value});
   }
-  return tool_tip(title, placed_plan(), lines);
+  return tool_tip(title, simulated_step(), lines);
 }
 
 QString TopologyCanvas::tip_of(const MapItem& domain) const {
   const double load = domain_load(step_->map, scene_.utilisation, domain.first);
-  return tool_tip(domain_text(step_->map, step_->groups, domain), placed_plan(),
+  return tool_tip(domain_text(step_->map, step_->groups, domain), simulated_step(),
                   {{u"busiest link"_s, u"%1 of its capacity"_s.arg(share_text(load))}});
 }
 
@@ -281,12 +277,12 @@ QString TopologyCanvas::tip_of(const std::vector<sim::LinkIndex>& links) const {
     const sim::LinkIndex busiest = *std::max_element(
         links.begin(), links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), placed_plan(),
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(links.size() / 2), simulated_step(),
                     {line_of(busiest)});
   }
   std::vector<TipLine> lines;
   for (const sim::LinkIndex link : links) lines.push_back(line_of(link));
-  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, placed_plan(), lines);
+  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, simulated_step(), lines);
 }
 
 // A double click on an item counts as a second click on it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,11 +30,12 @@ class PointChart : public Chart {
   // run has hundreds of thousands of points.
   using Tip = std::function<QString(std::size_t point)>;
   // The points that lie on what is drawn.
-  void set_points(std::vector<ChartPoint> points, Tip tip) {
-    points_ = std::move(points);
-    tip_ = std::move(tip);
-  }
+  void set_points(std::vector<ChartPoint> points, Tip tip);
+  // Adds a level line, which answers along its length where no point does. set_points() drops it.
+  void add_level(double y, QString tip) { levels_.emplace_back(y, std::move(tip)); }
   const std::vector<ChartPoint>& points() const { return points_; }
+  // The largest `y` of the points; NaN without points.
+  double largest() const { return largest_; }
   QPointF pixel_of(std::size_t point) const;
 
  Q_SIGNALS:
@@ -49,6 +51,8 @@ class PointChart : public Chart {
   std::optional<std::size_t> point_at(const QPointF& position) const;
 
   std::vector<ChartPoint> points_;
+  std::vector<std::pair<double, QString>> levels_;
+  double largest_ = std::numeric_limits<double>::quiet_NaN();
   Tip tip_;
 };
 

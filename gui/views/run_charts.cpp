@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/point_chart.hpp"
 
@@ -65,13 +66,20 @@ std::vector<ChartPoint> points_of(const PointChart& chart) {
 }
 
 QString tip_of_step(const PointChart& chart, const ChartPoint& point) {
-  double largest = point.y;
-  for (const ChartPoint& each : chart.points()) largest = std::max(largest, each.y);
+  return tool_tip(RunCharts::tr("step %1").arg(count_text(static_cast<std::int64_t>(point.x))),
+                  TipSource(RunCharts::tr("measured, %1").arg(chart.graph(point.graph)->name())),
+                  {{chart.yAxis->label(),
+                    RunCharts::tr("%1, %2 of the largest")
+                        .arg(short_text(point.y), percent_text(point.y / chart.largest()))}});
+}
+
+// A prediction is held against what was measured, where a step was.
+QString tip_of_prediction(const PointChart& chart, const QString& title, double value) {
+  const double largest = std::isfinite(chart.largest()) ? chart.largest() : value;
   return tool_tip(
-      RunCharts::tr("step %1").arg(count_text(static_cast<std::int64_t>(point.x))),
-      TipSource(RunCharts::tr("measured, %1").arg(chart.graph(point.graph)->name())),
+      title, simulated_step(),
       {{chart.yAxis->label(), RunCharts::tr("%1, %2 of the largest")
-                                  .arg(short_text(point.y), percent_text(point.y / largest))}});
+                                  .arg(short_text(value), percent_text(value / largest))}});
 }
 
 }  // namespace
@@ -125,6 +133,7 @@ void RunCharts::draw(PointChart& chart, const std::vector<DrawnRun>& runs, doubl
     line->setPen(
         QPen(chart.colours().series(series), 1.8, series == 1 ? Qt::DashLine : Qt::DotLine));
     line->setData({0.0, last}, {forecast.value, forecast.value}, true);
+    chart.add_level(forecast.value, tip_of_prediction(chart, forecast.title, forecast.value));
     most = std::max(most, forecast.value);
     ++series;
   }

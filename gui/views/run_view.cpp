@@ -11,7 +11,6 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <utility>
 
 #include "gui/models/scenario_tips.hpp"
@@ -20,6 +19,7 @@
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/point_chart.hpp"
 #include "gui/views/profile_row.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/views/trials_pane.hpp"

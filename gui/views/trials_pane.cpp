@@ -136,14 +136,12 @@ void TrialsPane::answer_for_points() {
   }
   chart_->set_points(std::move(points), [this](std::size_t point) {
     const ChartPoint& loss = chart_->points()[point];
-    double largest = loss.y;
-    for (const ChartPoint& each : chart_->points()) largest = std::max(largest, each.y);
     return tool_tip(
         tuning_->name_of(drawn_[static_cast<std::size_t>(loss.graph)]),
         TipSource(tr("loss measured by the trial's run")),
         {{tr("steps"), count_text(static_cast<std::int64_t>(loss.x))},
-         {tr("loss"),
-          tr("%1, %2 of the largest").arg(fixed_text(loss.y, 4), percent_text(loss.y / largest))},
+         {tr("loss"), tr("%1, %2 of the largest")
+                          .arg(fixed_text(loss.y, 4), percent_text(loss.y / chart_->largest()))},
          {tr("A click chooses the trial.")}});
   });
 }

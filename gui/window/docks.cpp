@@ -22,7 +22,10 @@ namespace shardwright::gui {
 namespace {
 
 // The width of the first dock in pixels, and the second one's thousandths of the height.
-constexpr int kFirstWidth = 320, kUpperPermille = 482;
+constexpr int kFirstWidth = 320, kUpperPermille = 445;
+// The lines of letters that the lower views get in a low window, because Why is cut in fewer, and
+// the share of the upper one that remains.
+constexpr int kLinesOfLowerViews = 30, kLeastUpperPermille = 350;
 // The height of a window in lines of letters that has room for views above each other.
 constexpr int kLinesOfTwoViews = 40;
 
@@ -105,7 +108,7 @@ void Docks::arrange() {
   window_->setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
   for (std::size_t i = 3; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[2], docks_[i]);
   docks_[2]->raise();
-  share_out({1440, 850});
+  share_out({1440, std::min(850, window_->height())});
   last_ = docks_[1];
   docks_.front()->installEventFilter(this);
   update_titles();
@@ -185,7 +188,9 @@ bool Docks::restore_state(const QByteArray& state) {
 }
 
 void Docks::share_out(const QSize& room) {
-  const int upper = room.height() * kUpperPermille / 1000;
+  const int lower = kLinesOfLowerViews * window_->fontMetrics().lineSpacing();
+  const int upper = std::clamp(room.height() - lower, room.height() * kLeastUpperPermille / 1000,
+                               room.height() * kUpperPermille / 1000);
   window_->resizeDocks({docks_[0], docks_[1]}, {kFirstWidth, room.width() - kFirstWidth},
                        Qt::Horizontal);
   window_->resizeDocks({docks_[1], docks_[2]}, {upper, room.height() - upper}, Qt::Vertical);

@@ -148,6 +148,13 @@ TEST(Command, ListsAndShowsEverythingThatIsShipped) {
   }
 }
 
+// Each figure has a label of its own: the kernel of attention is a name, its ratio a number.
+TEST(Command, AShownStackNamesARatioApartFromWhatItIsOf) {
+  const std::string shown = run_command("stacks show fsdp2").output;
+  EXPECT_THAT(shown, ContainsRegex("fusion.attention_kernel +flash-attention-2"));
+  EXPECT_THAT(shown, ContainsRegex("fusion.attention_kernel_ratio +0.95"));
+}
+
 TEST(Command, ShownModelsCanBeRead) {
   const ScratchFolder folder;
   const std::string file = folder.file("model.json");

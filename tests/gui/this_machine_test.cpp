@@ -23,14 +23,7 @@ class ThisMachineTest : public WindowTest {
   }
   void TearDown() override { qunsetenv("XDG_CACHE_HOME"); }
 
-  // Keeps a server of CPUs as `probe` writes it, with two ranks that compute in fp32 alone.
-  void keep_profile() {
-    ClusterSpec cluster = cpu_cluster();
-    cluster.nodes = 1;
-    cluster.node.accelerators = 2;
-    cluster.accelerator.matrix.bf16 = cluster.accelerator.matrix.fp16 = FlopPerSecond(0);
-    write("cache/shardwright/here.json", to_json(cluster).dump());
-  }
+  void keep_profile() { write("cache/shardwright/here.json", to_json(two_cpu_ranks()).dump()); }
 };
 
 TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {

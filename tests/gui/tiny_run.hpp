@@ -27,6 +27,15 @@ inline ClusterSpec cpu_cluster() {
   return cluster;
 }
 
+// A server of CPUs as `probe` writes it, with two ranks that compute in fp32 alone.
+inline ClusterSpec two_cpu_ranks() {
+  ClusterSpec cluster = cpu_cluster();
+  cluster.nodes = 1;
+  cluster.node.accelerators = 2;
+  cluster.accelerator.matrix.bf16 = cluster.accelerator.matrix.fp16 = FlopPerSecond(0);
+  return cluster;
+}
+
 // The scenario has two ranks.
 inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
   Scenario scenario{

@@ -75,7 +75,8 @@ TEST_F(TraceViewTest, AnyTraceLiesAboveTheAxis) {
   ASSERT_EQ(tracks().timelines().size(), 1U);
   QCoreApplication::processEvents();
   QWidget& canvas = *timeline().canvas().viewport();
-  const QRectF map = TimelineGeometry(canvas.size(), {}).minimap;
+  const double names = timeline().canvas().scene().widest_name;
+  const QRectF map = TimelineGeometry(canvas.size(), {}, names).minimap;
   const QImage picture = canvas.grab().toImage();
   std::set<QRgb> colours;
   for (int x = 0; x < static_cast<int>(map.width()); ++x)
@@ -104,6 +105,24 @@ TEST_F(TraceViewTest, ItsPanelFitsANarrowViewWithLargeLetters) {
           table.fontMetrics().boundingRect(room, Qt::TextWordWrap, table.item(row, 0)->text());
       EXPECT_TRUE(room.contains(text)) << qPrintable(table.item(row, 0)->text());
     }
+  }
+}
+
+TEST_F(TraceViewTest, NamesOfItsRowsAreWholeBesideLargeLetters) {
+  QFont larger = window_.font();
+  larger.setPixelSize(20);
+  window_.setFont(larger);
+  window_.resize(1280, 720);
+  drop({trace_file("mi250-two-steps.json.gz")});
+  QCoreApplication::processEvents();
+  const TimelineCanvas& canvas = timeline().canvas();
+  ASSERT_GT(canvas.unit(), 1.4);
+  const TimelineScene& scene = canvas.scene();
+  const QSizeF room = QSizeF(canvas.viewport()->size()) / canvas.unit();
+  const TimelineGeometry places(room, scene.legend, scene.widest_name);
+  for (const Track& track : tracks().tracks()) {
+    const double width = QFontMetricsF(name_font()).horizontalAdvance(track.label);
+    EXPECT_GT(places.names.width(), width + 20.0) << qPrintable(track.label);
   }
 }
 

@@ -114,6 +114,20 @@ TEST(FirstWindow, FitsItsScreen) {
   }
 }
 
+TEST(FirstWindow, ShowsWhyWholeOnALowScreen) {
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  window.actions().find(u"view.reset"_s)->trigger();
+  window.selection().show(small_set());
+  QCoreApplication::processEvents();  // The view begins to compute what it shows.
+  ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
+  QCoreApplication::processEvents();
+  EXPECT_EQ(window.view(u"why"_s)->findChild<QScrollArea*>()->verticalScrollBar()->maximum(), 0);
+  const auto& table = *window.findChild<QTableView*>(u"plans_table"_s);
+  EXPECT_GT(table.viewport()->height(), 4 * table.rowHeight(0));
+}
+
 // A window that is low for its letters shows one view at a time, so that neither legends nor fields
 // take the room of a picture.
 TEST(FirstWindow, LeavesRoomForPicturesBesideLargeLetters) {

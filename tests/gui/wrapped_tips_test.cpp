@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <QApplication>
+#include <QDir>
 #include <QHeaderView>
 #include <QHelpEvent>
 #include <QPushButton>
 #include <QTableView>
+#include <QToolButton>
 #include <QToolTip>
+#include <set>
 
 #include "gui/painting/navigable_view.hpp"
+#include "gui/topology/node_map.hpp"
 #include "gui/views/chart.hpp"
 #include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/tiny_run.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -58,35 +63,77 @@ TEST_F(WrappedTipsTest, LongTipsAreBrokenIntoLines) {
   QToolTip::hideText();
 }
 
-// Tips without a figure, such as those of a point where no plan runs, have no share.
-// Rests the mouse all over each view, so that a chart that somebody adds is asked, too.
-TEST_F(WrappedTipsTest, EachMarkHasAShareAndNamesItsSource) {
-  window_.document().reset(small_choice());
-  ASSERT_TRUE(has_plans());
-  std::size_t charts = 0, tips = 0;
-  for (const char* view : {"plans", "why", "timeline", "schedule", "topology", "sweeps"}) {
-    window_.raise_view(to_qstring(view));
-    ASSERT_TRUE(is_idle());
-    for (auto* chart : window_.findChildren<QWidget*>()) {
-      const bool is_chart = qobject_cast<Chart*>(chart) != nullptr;
-      auto* area = qobject_cast<NavigableArea*>(chart);
-      if (!chart->isVisible() || (!is_chart && area == nullptr)) continue;
-      QWidget& marks = area != nullptr ? *area->viewport() : *chart;
-      ++charts;
-      for (int y = 5; y < marks.height(); y += 16) {
-        for (int x = 5; x < marks.width(); x += 60) {
-          const QString tip = fixtures::tool_tip_at(marks, {x, y});
-          if (!tip.contains(u"<table"_s)) continue;
-          ++tips;
-          ASSERT_TRUE(tip.contains(u">source"_s)) << view << ": " << qPrintable(tip);
-          ASSERT_TRUE(tip.count(u"<tr>"_s) == 1 || tip.contains(u'%'))
-              << view << ": " << qPrintable(tip);
-        }
+class TipsOfMarksTest : public WindowTest {
+ protected:
+  // Tips without a figure, such as those of a point where no plan runs, have no share.
+  void look_at(const QWidget& chart, QWidget& marks) {
+    for (int y = 5; y < marks.height(); y += 16) {
+      for (int x = 5; x < marks.width(); x += 60) {
+        const QString tip = fixtures::tool_tip_at(marks, {x, y});
+        if (!tip.contains(u"<table"_s)) continue;
+        answers_.insert(chart.objectName());
+        ++tips_;
+        ASSERT_TRUE(tip.contains(u">source"_s)) << qPrintable(tip);
+        ASSERT_TRUE(tip.count(u"<tr>"_s) == 1 || tip.contains(u'%')) << qPrintable(tip);
       }
     }
   }
-  EXPECT_GT(charts, 5U);
-  EXPECT_GT(tips, 100U);
+
+  // Rests the mouse all over a view, so that a chart that somebody adds is asked, too.
+  void look_at(const char* view) {
+    window_.raise_view(to_qstring(view));
+    ASSERT_TRUE(is_idle());
+    QCoreApplication::processEvents();
+    for (auto* chart : window_.findChildren<QWidget*>()) {
+      const bool is_chart =
+          qobject_cast<Chart*>(chart) != nullptr || qobject_cast<NodeMap*>(chart) != nullptr;
+      auto* area = qobject_cast<NavigableArea*>(chart);
+      if (!chart->isVisible() || (!is_chart && area == nullptr)) continue;
+      ++charts_;
+      ASSERT_NO_FATAL_FAILURE(look_at(*chart, area != nullptr ? *area->viewport() : *chart))
+          << view;
+    }
+  }
+
+  std::size_t charts_ = 0, tips_ = 0;
+  // The names of the charts of which a mark has said something.
+  std::set<QString> answers_;
+};
+
+TEST_F(TipsOfMarksTest, EachMarkHasAShareAndNamesItsSource) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(has_plans());
+  for (const char* view :
+       {"plans", "why", "timeline", "schedule", "topology", "sweeps", "forecast"})
+    ASSERT_NO_FATAL_FAILURE(look_at(view));
+  EXPECT_GT(charts_, 7U);
+  EXPECT_GT(tips_, 100U);
+  EXPECT_TRUE(answers_.contains(u"trajectory"_s));
+  find<QToolButton>("topology_all_nodes").click();
+  ASSERT_NO_FATAL_FAILURE(look_at("topology"));
+}
+
+// A run beside the prediction of its plan, then the trials of a tuning.
+TEST_F(TipsOfMarksTest, OfARunAndOfTrialsTheyDoSo) {
+  const QDir folder(folder_.path());
+  ASSERT_TRUE(folder.mkpath(u"tune/trial-0000"_s) && folder.mkpath(u"run"_s));
+  const std::string step = R"("loss": 5, "step_s": 0.1, "tokens_per_s": 900, "mfu": 0.02, )"
+                           R"("tensor_peak_bytes": 4e6})";
+  const std::string steps = "{\"step\": 0, " + step + "\n{\"step\": 1, " + step + "\n";
+  write("run/plan.json", to_json(tiny_scenario()).dump());
+  write("run/metrics.jsonl", steps);
+  write("tune/trial-0000/metrics.jsonl", steps);
+  write("tune/tuning.json",
+        R"({"schema": "shardwright/tuning", "version": 1,
+            "study": {"vary": ["lr=1e-4..1e-1"], "search": "random", "rungs": [1]},
+            "results": [{"trial": 0, "rung": 0, "values": [0.001], "steps": 2, "loss": 4.5}]})");
+  for (const char* opened : {"run", "tune"}) {
+    window_.open({folder.filePath(to_qstring(opened))});
+    ASSERT_TRUE(is_idle());
+    ASSERT_NO_FATAL_FAILURE(look_at("run"));
+  }
+  for (const char* chart : {"run_loss", "run_rate", "run_mfu", "run_memory", "trials_loss"})
+    EXPECT_TRUE(answers_.contains(to_qstring(chart))) << chart;
 }
 
 }  // namespace

@@ -36,7 +36,10 @@ class TimelineViewTest : public ::testing::Test {
   SpanRef selected() { return canvas().scene().selected.value(); }
   QWidget& paper() { return *canvas().viewport(); }
   const AxisWindow& window() const { return view_.canvas().scene().window; }
-  TimelineGeometry geometry() { return {QSizeF(paper().size()), canvas().scene().legend}; }
+  TimelineGeometry geometry() {
+    const TimelineScene& scene = canvas().scene();
+    return {QSizeF(paper().size()), scene.legend, scene.widest_name};
+  }
   double time_at(double x) {
     return window().value_at(x - geometry().plot.left(), geometry().plot.width());
   }

@@ -205,9 +205,10 @@ TEST_F(TimelineViewTest, TakesOnlyLinesThatItCanRead) {
 
 TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
   const SpanRef span = tracks().ref(tracks().tracks()[1], 0);
-  const QString kind = to_qstring(name_of(tracks().span(span).kind));
+  const Span& op = tracks().span(span);
+  const QString kind = to_qstring(name_of(op.kind));
   const std::size_t all = tracks().shown_spans();
-  canvas().reveal(span);
+  canvas().show_window(op.start.value(), op.end().value());
   choose(view_, paper(), place_of(span), u"kind="_s + kind, u"Show only"_s);
   const std::size_t only = tracks().shown_spans();
   EXPECT_LT(only, all);
