@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calibration/run_samples.hpp"
-#include "core/op/op.hpp"
+#include "core/program/program.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"

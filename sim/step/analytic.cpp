@@ -175,8 +175,7 @@ StepEstimate estimate_split_replicas(const Scenario& scenario, ScheduleProfiles&
                          profiles);
     const Bytes memory = cache.memory(plan);
     for (std::size_t pool = 0; pool < pools.size(); ++pool)
-      slowest.peaks.push_back(
-          {pools[pool].cluster.name, cache.memory_of_pools().pools[pool].peak});
+      slowest.peaks.push_back({pools[pool].cluster.name, cache.memory_of_pools().pools[pool].peak});
     take_slower(cache.costs(), memory, plan, slowest);
   }
   return slowest;

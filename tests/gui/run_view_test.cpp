@@ -343,16 +343,16 @@ TEST_F(RunViewTest, APlanThatTheExecutorCannotRunSwitchesStartOff) {
   find<QLineEdit>("run_out").setText(run_.path());
   EXPECT_TRUE(start_button.isEnabled());
   Scenario wrong = tiny_scenario();
-  wrong.plan.offload_activations = true;
+  wrong.plan.recompute = RecomputePolicy::PerOp;
   choose(wrong);
   EXPECT_FALSE(start_button.isEnabled());
-  EXPECT_THAT(start_button.toolTip(), Says("offload activations: true; expected false"));
+  EXPECT_THAT(start_button.toolTip(), Says("recompute: per-op; expected none, selective or full"));
   EXPECT_THAT(view_->findChild<QLabel*>(u"hint"_s)->text(), Says("This machine cannot train"));
   press("run_start");
   EXPECT_FALSE(view_->is_running());
   view_->start();  // The command palette offers it at any time.
   EXPECT_FALSE(view_->is_running());
-  EXPECT_THAT(said(), Says("offload activations"));
+  EXPECT_THAT(said(), Says("recompute: per-op"));
 
   // Of many reasons three are named.
   wrong.stack = load_stack("generic-pytorch");
