@@ -161,11 +161,18 @@ Figures<ClusterSpec> node_figures() {
           [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};
 }
 
-Figures<ClusterSpec> fabric_figures() {
-  return {figure_at<ClusterSpec>("/node/nic/efficiency_ratio", 0.05, 1.0,
-                                 [](ClusterSpec& c) -> double& { return c.node.nic.efficiency; }),
-          figure_at<ClusterSpec>("/fabric/base_latency_s", 2e-7, 2e-4,
-                                 [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; })};
+// Messages have a figure of their own where the profile says so.
+Figures<ClusterSpec> fabric_figures(const ClusterSpec& cluster) {
+  Figures<ClusterSpec> figures = {
+      figure_at<ClusterSpec>("/node/nic/efficiency_ratio", 0.05, 1.0,
+                             [](ClusterSpec& c) -> double& { return c.node.nic.efficiency; }),
+      figure_at<ClusterSpec>("/fabric/base_latency_s", 2e-7, 2e-4,
+                             [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; })};
+  if (cluster.node.nic.pair_efficiency > 0.0)
+    figures.push_back(figure_at<ClusterSpec>(
+        "/node/nic/pair_efficiency_ratio", 0.05, 1.0,
+        [](ClusterSpec& c) -> double& { return c.node.nic.pair_efficiency; }));
+  return figures;
 }
 
 }  // namespace
@@ -218,7 +225,7 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
   if (!inside.empty()) stages.push_back(fit_stage("in a node", cluster, node_figures(), inside));
   if (!across.empty()) {
     // The rows between nodes speak for both, if there are none of a single node.
-    Figures<ClusterSpec> figures = fabric_figures();
+    Figures<ClusterSpec> figures = fabric_figures(cluster);
     if (inside.empty())
       for (Figure<ClusterSpec>& each : node_figures()) figures.push_back(std::move(each));
     stages.push_back(fit_stage("across nodes", cluster, figures, across));

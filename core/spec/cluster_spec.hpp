@@ -158,6 +158,7 @@ struct ScaleUpSpec {
   double pair_efficiency = 0.75;
   std::int64_t domain = 8;
   std::int64_t channels = 16;
+  BytesPerSecond peer_bandwidth;
 
   bool operator==(const ScaleUpSpec&) const = default;
 };
@@ -166,6 +167,10 @@ struct NicSpec {
   std::int64_t per_node = 1;
   BytesPerSecond bandwidth;
   double efficiency = 0.92;
+  double pair_efficiency = 0.0;
+
+  // The share of the line rate that all-to-all and point-to-point messages reach.
+  double message_efficiency() const { return pair_efficiency > 0.0 ? pair_efficiency : efficiency; }
 
   bool operator==(const NicSpec&) const = default;
 };

@@ -47,6 +47,9 @@ void describe_scale_up(ScaleUpSpec& links, std::int64_t accelerators, FieldVisit
                  "in a rack (72 of GB200 NVL72)");
   fields.integer("channels", links.channels, {1, 64}, kOmissible,
                  "channels that NCCL opens at most for one collective on the links");
+  fields.number("peer_bandwidth_bytes_per_s", links.peer_bandwidth, kNonNegative, kOmissible,
+                "what the channels of an all-to-all or a message carry to one peer at most; 0: as "
+                "much as the links");
 }
 
 void describe_nic(NicSpec& nic, FieldVisitor& fields) {
@@ -55,7 +58,12 @@ void describe_nic(NicSpec& nic, FieldVisitor& fields) {
                 required_if(nic.per_node > 0, "`per_node` is above 0", kOmissible),
                 "line rate of one NIC and direction");
   fields.number("efficiency_ratio", nic.efficiency, kRatio, reported("typical of InfiniBand"),
-                "share of the line rate that large messages reach (46 to 49 of 50 GB/s)");
+                "share of the line rate that large ring and tree collectives reach (46 to 49 of 50 "
+                "GB/s)");
+  fields.number(
+      "pair_efficiency_ratio", nic.pair_efficiency, kRatioOrZero, kOmissible,
+      "share of the line rate that large all-to-all and point-to-point messages reach; 0: "
+      "`efficiency_ratio`");
 }
 
 void describe_host(HostSpec& host, FieldVisitor& fields) {

@@ -15,6 +15,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr NumberRange kLaunchTime{0.0, 1.0, false};
+constexpr NumberRange kTailSteps{0.0, 10.0, false};
 constexpr NumberRange kSlowdown{0.0, 10.0, false};
 constexpr NumberRange kKernelRatio{0.0, 2.0, true};
 constexpr NumberRange kStateBytes{0.0, 64.0, false};
@@ -211,6 +212,10 @@ void describe_communication(StackCommunication& communication, FieldVisitor& fie
                 "accelerators, for each of them; 0: as much as its links");
   fields.number("token_s", communication.token_time, kLaunchTime, kOmissible,
                 "time of these kernels for a token itself, however many copies it has");
+  fields.number(
+      "reduction_tail_steps", communication.reduction_tail, kTailSteps, kOmissible,
+      "steps of a ring that reduces beyond those that carry data: 0.4 from NCCL 2.27 on, 1 "
+      "before ([model](../models/collectives.md#path))");
 }
 
 void describe_host(StackHost& host, FieldVisitor& fields) {

@@ -101,6 +101,7 @@ struct StackCommunication {
   bool sends_tokens_once_per_node = false;
   BytesPerSecond token_bandwidth;
   Seconds token_time;
+  double reduction_tail = 0.4;
 
   bool operator==(const StackCommunication&) const = default;
 };

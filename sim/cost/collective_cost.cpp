@@ -37,8 +37,9 @@ constexpr std::array<ProtocolTraits, 3> kProtocols = {{
 
 // Messages are cut into chunks that follow each other through the hops. The best cut costs
 // 2 sqrt(latency * transfer) beyond their sum (a linear pipeline); buffers are finite, so that it
-// stops growing at kLargestPipelined.
+// stops growing at kLargestPipelined. Chunks of a reduction in a switch wait for all members.
 constexpr double kPipelineFill = 1.0;
+constexpr double kSwitchFill = 1.5;
 constexpr Bytes kLargestPipelined = Bytes(144e6);
 
 // A reduction in a switch: multiples of the path's overhead and hops.
@@ -52,13 +53,18 @@ constexpr double kTreeRemoteHops = 1.8;
 // The share of the path's bandwidth that trees reach: NCCL's own allowance.
 constexpr double kTreeBandwidth = 0.92;
 
-// All-to-all and point-to-point: multiples of the overhead, and hops per peer.
+// All-to-all and point-to-point: multiples of the overhead, of which the second is a proxy thread's
+// for each peer on another node, one after the other.
 constexpr double kPairOverhead = 1.37;
-constexpr double kHopsPerPeer = 1.0;
+constexpr double kPostOverhead = 0.19;
 
-Seconds pipeline_fill(Seconds latency, Bytes bytes, Seconds transfer) {
+// In the last step of a ring a channel receives and no longer sends: the steps that this costs a
+// ring which gathers. Fitted on 2, 4 and 8 A100, H100 and B200.
+constexpr double kGatherTail = 0.4;
+
+Seconds pipeline_fill(Seconds latency, Bytes bytes, Seconds transfer, double factor) {
   const double share = std::min(1.0, kLargestPipelined / bytes);
-  return Seconds(kPipelineFill * std::sqrt(latency.value() * transfer.value() * share));
+  return Seconds(factor * std::sqrt(latency.value() * transfer.value() * share));
 }
 
 // NCCL drops channels until the threads of each have enough to do; in a ring under LL they take
@@ -78,9 +84,10 @@ void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protoc
 }
 
 // A pipelined transfer under one protocol; only Simple has chunks that are worth a pipeline.
-Seconds transfer_time(Seconds latency, Bytes bytes, Seconds transfer, Protocol protocol) {
+Seconds transfer_time(Seconds latency, Bytes bytes, Seconds transfer, Protocol protocol,
+                      double factor = kPipelineFill) {
   const Seconds fill =
-      protocol == Protocol::Simple ? pipeline_fill(latency, bytes, transfer) : Seconds(0);
+      protocol == Protocol::Simple ? pipeline_fill(latency, bytes, transfer, factor) : Seconds(0);
   return latency + transfer + fill;
 }
 
@@ -88,11 +95,15 @@ Seconds transfer_time(Seconds latency, Bytes bytes, Seconds transfer, Protocol p
 void try_rings(OpKind kind, Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   const double rounds = kind == OpKind::AllReduce ? 2.0 : 1.0;
   const double remote_steps = rounds * (path.nodes - 1.0);
-  const double local_steps = rounds * (path.members - 1.0) - remote_steps;
+  const double steps = rounds * (path.members - 1.0);
+  const double local_steps = steps - remote_steps;
+  const bool reduces = kind == OpKind::AllReduce || kind == OpKind::ReduceScatter;
+  const double tail = reduces ? path.reduction_tail : kGatherTail;
   const Bytes carried = bytes * bus_factor(kind, static_cast<std::int64_t>(path.members));
   for (const ProtocolTraits& traits : kProtocols) {
     const double channels = channels_of(traits, Algorithm::Ring, bytes, path);
-    BytesPerSecond bus = path.ring * (traits.bandwidth * channels / path.channels);
+    BytesPerSecond bus =
+        path.ring * (traits.bandwidth * channels / path.channels * steps / (steps + tail));
     if (path.nodes > 1.0) bus = std::min(bus, path.remote * traits.remote_bandwidth);
     const Seconds latency = path.overhead * traits.overhead +
                             path.local_hop * (traits.local_hop * local_steps) +
@@ -144,7 +155,7 @@ void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
     rate = std::min(rate, tree_rate(path));
     latency += path.remote_far_hop * (kSwitchRemoteHops * tree_depth(path));
   }
-  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
+  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple, kSwitchFill),
               one_node ? Algorithm::Nvls : Algorithm::NvlsTree, Protocol::Simple, path.channels);
 }
 
@@ -152,7 +163,7 @@ void try_nvls(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
 void try_collnet(Bytes bytes, const CollectivePath& path, CollectiveCost& best) {
   const BytesPerSecond rate = std::min(path.ring * 0.5, path.remote);
   const Seconds latency = switch_latency(path) + path.remote_far_hop * (2.0 * kSwitchRemoteHops);
-  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple),
+  keep_faster(best, transfer_time(latency, bytes, bytes / rate, Protocol::Simple, kSwitchFill),
               Algorithm::CollNet, Protocol::Simple, path.channels);
 }
 
@@ -176,13 +187,15 @@ void try_all_to_all(Bytes bytes, const CollectivePath& path, const TokenTraffic&
   // A node spreads what comes to it once for several members.
   const double inside = tokens.local < 1.0 ? path.per_node : path.members;
   Seconds transfer = bytes * (tokens.local * (path.per_node - 1.0) / inside) / path.pairwise;
-  Seconds latency =
-      path.overhead * kPairOverhead + path.local_hop * (kHopsPerPeer * (path.members - 1.0));
+  // Each channel serves its peers one after the other.
+  Seconds latency = path.overhead * kPairOverhead +
+                    path.local_hop * std::max(1.0, (path.members - 1.0) / path.channels);
   if (path.nodes > 1.0) {
     const double outside = (path.members - path.per_node) / path.members;
     transfer = std::max(transfer,
                         bytes * (tokens.remote * outside * path.per_node) / path.remote_pairwise);
-    latency += path.remote_far_hop;
+    latency +=
+        path.remote_far_hop + path.overhead * (kPostOverhead * (path.members - path.per_node));
   }
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
               Protocol::Simple, path.channels);
@@ -253,6 +266,7 @@ CollectiveCost cost_over(CollectivePath path, OpKind kind, Bytes bytes, const Cl
                          const StackSpec& stack, std::optional<Algorithm> forced,
                          const TokenTraffic& tokens) {
   if (talks_over_sockets(cluster)) return socket_cost(kind, bytes, path, cluster);
+  path.reduction_tail = stack.communication.reduction_tail;
   const BytesPerSecond kernels = stack.communication.token_bandwidth;
   const bool by_deepep = sends_by_deepep(tokens, cluster);
   if (by_deepep && kernels > BytesPerSecond(0)) path.pairwise = std::min(path.pairwise, kernels);

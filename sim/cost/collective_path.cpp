@@ -8,10 +8,6 @@
 namespace shardwright::sim {
 namespace {
 
-// A ring of two has no member that only passes data on, and each step of it begins and ends in
-// memory; the loss fades with the square of the ring's length. Fitted on 2, 4 and 8 H100.
-constexpr double kShortRingLoss = 0.54;
-
 // NCCL's maintainers on one NIC: github.com/NVIDIA/nccl, issue 689.
 constexpr double kChannelsPerNic = 2.0;
 
@@ -104,10 +100,11 @@ void add_remote(CollectivePath& path, const GroupPlacement& placement, const Clu
   const bool torus = cluster.fabric.kind == FabricKind::Torus && !cluster.fabric.torus.empty();
   const RemoteLinks links = torus ? over_torus(placement, cluster.fabric, group_nics, nics)
                                   : over_switches(placement, cluster, group_nics);
-  const BytesPerSecond nic = node.nic.bandwidth * node.nic.efficiency;
-  path.remote = nic * links.ring;
-  path.remote_member = nic * (std::min(group_nics, nics.of_member()) * (links.ring / group_nics));
-  path.remote_pairwise = nic * links.pairwise;
+  const BytesPerSecond messages = node.nic.bandwidth * node.nic.message_efficiency();
+  path.remote = node.nic.bandwidth * (node.nic.efficiency * links.ring);
+  path.remote_member =
+      messages * (std::min(group_nics, nics.of_member()) * (links.ring / group_nics));
+  path.remote_pairwise = messages * links.pairwise;
   path.remote_hop = links.hop;
   path.remote_far_hop = links.far_hop;
   path.channels = std::min(path.channels, std::max(1.0, kChannelsPerNic * group_nics));
@@ -131,10 +128,13 @@ CollectivePath path_of(const GroupPlacement& placement, const ClusterSpec& clust
   path.per_node = static_cast<double>(placement.per_node);
   path.nodes = static_cast<double>(placement.nodes);
   const BytesPerSecond links = scale_up.bandwidth * scale_up_share(placement, cluster);
-  const double steps = std::max(1.0, path.members - 1.0);
-  path.ring = links * (scale_up.ring_efficiency / (1.0 + kShortRingLoss / (steps * steps)));
+  path.ring = links * scale_up.ring_efficiency;
   path.in_switch = links * scale_up.in_network_efficiency;
   path.pairwise = links * scale_up.pair_efficiency;
+  if (scale_up.peer_bandwidth > BytesPerSecond(0)) {
+    const double peers = std::max(1.0, path.per_node - 1.0);
+    path.pairwise = std::min(path.pairwise, scale_up.peer_bandwidth * peers);
+  }
   path.channels = static_cast<double>(scale_up.channels);
   path.overhead = scale_up.collective_overhead;
   path.local_hop = scale_up.latency;

@@ -12,7 +12,7 @@ namespace shardwright::sim {
 // Bandwidths are per direction. Where the group lies on one node, the remote figures are zero.
 struct CollectivePath {
   double members = 1, per_node = 1, nodes = 1;
-  // The bus bandwidth of rings inside a node.
+  // The bus bandwidth of long rings inside a node.
   BytesPerSecond ring;
   // The traffic per member of reductions in the scale-up switch.
   BytesPerSecond in_switch;
@@ -33,6 +33,8 @@ struct CollectivePath {
   Seconds remote_hop;
   // The latency between any two nodes, which is longer on a torus.
   Seconds remote_far_hop;
+  // The steps of a ring that reduces beyond those that carry data.
+  double reduction_tail = 0.0;
 };
 
 // NICs of a node, and how many accelerators they serve.

@@ -98,9 +98,9 @@ TEST(ValidationLevel, StepsOnTwoKindsOfNodesAreNotBelowTheOneReached) {
     medians.push_back(all[all.size() / 2]);
   }
   // T4 alone, stages on nodes of both kinds, stages and replicas, replicas.
-  const std::vector<double> most = {0.065, 0.13, 0.145, 0.05};
+  const std::vector<double> most = {0.07, 0.085, 0.165, 0.04};
   for (std::size_t i = 0; i < most.size(); ++i) EXPECT_LE(medians[i], most[i]) << i;
-  EXPECT_LE(report.time.median_abs, 0.065);
+  EXPECT_LE(report.time.median_abs, 0.07);
 }
 
 // tools/write_validation_page wrote the shipped ground from the shipped rows; a row whose kind no

@@ -81,8 +81,8 @@ TEST(KernelTimings, TablesOfBurstsHoldNoShapeThatValidates) {
 TEST(CollectiveTimings, ShippedClustersReachThePublishedTolerance) {
   const TimingReport report = validate_collectives(shipped_file("collectives"));
   EXPECT_GT(report.all.n, 1000U);
-  EXPECT_LE(report.all.median_abs, 0.09);
-  EXPECT_LE(report.all.p90_abs, 0.37);
+  EXPECT_LE(report.all.median_abs, 0.07);
+  EXPECT_LE(report.all.p90_abs, 0.29);
 }
 
 // Latency rules small messages and links the large ones: none may hide behind the other. Between 8
@@ -96,8 +96,8 @@ TEST(CollectiveTimings, EachSizeClassReachesItsTolerance) {
     counted += errors.n;
     const bool small = name == "below 1 MB" || name == "1 to 8 MB";
     const bool steps = name == "8 to 130 MB";
-    EXPECT_LE(errors.median_abs, small ? 0.20 : steps ? 0.10 : 0.09) << name;
-    EXPECT_LE(errors.p90_abs, small ? 0.60 : steps ? 0.32 : 0.25) << name;
+    EXPECT_LE(errors.median_abs, small ? 0.15 : steps ? 0.08 : 0.05) << name;
+    EXPECT_LE(errors.p90_abs, small ? 0.45 : steps ? 0.26 : 0.15) << name;
   }
   EXPECT_THAT(names, testing::ElementsAre("below 1 MB", "1 to 8 MB", "8 to 130 MB", "from 130 MB"));
   EXPECT_EQ(counted, report.all.n);
