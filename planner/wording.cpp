@@ -278,6 +278,42 @@ std::string no_knee_text(const Sweep& sweep) {
 
 }  // namespace
 
+const char* accelerator_word(const ClusterSpec& cluster) {
+  const auto word_for = [](const AcceleratorSpec& accelerator) {
+    switch (accelerator.architecture) {
+      case Architecture::Cpu:
+        return "CPU rank";
+      case Architecture::Tpu:
+        return "TPU";
+      case Architecture::Gaudi:
+      case Architecture::Other:
+        return "accelerator";
+      default:
+        return "GPU";
+    }
+  };
+  const std::string_view word = word_for(cluster.accelerator);
+  const bool is_of_all =
+      std::all_of(cluster.pools.begin(), cluster.pools.end(),
+                  [&](const PoolSpec& pool) { return word == word_for(pool.accelerator); });
+  return is_of_all ? word.data() : "accelerator";
+}
+
+std::string with_accelerator(std::string text, std::string_view word) {
+  constexpr std::string_view kGpu = "GPU";
+  if (word == kGpu) return text;
+  const bool begins = text.starts_with(kGpu);
+  std::string compound(word);
+  std::replace(compound.begin(), compound.end(), ' ', '-');
+  for (std::size_t at = 0; (at = text.find(kGpu, at)) != std::string::npos;) {
+    const bool in_compound = text.compare(at + kGpu.size(), 1, "-") == 0;
+    const std::string_view name = in_compound ? std::string_view(compound) : word;
+    text.replace(at, kGpu.size(), name);
+    at += name.size();
+  }
+  return begins ? capitalized(std::move(text)) : text;
+}
+
 std::string field_text(const InputDifference& input) {
   std::vector<std::string> words = input.path;
   if (words.size() > 1 && words.front() == "plan") words.erase(words.begin());
@@ -337,8 +373,9 @@ std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none)
     return fmt::format("No plan fits, on one pool or on several. On {} alone: {}", none.pool,
                        no_plan_text(request_on_pool(request, none.pool), alone));
   }
-  return fmt::format("No plan fits {}: {}.", format_plural(request.gpus, "GPU"),
-                     obstacle_text(request, none));
+  const std::string text = fmt::format("No plan fits {}: {}.", format_plural(request.gpus, "GPU"),
+                                       obstacle_text(request, none));
+  return with_accelerator(text, accelerator_word(request.cluster));
 }
 
 std::string remedy_text(const std::vector<Remedy>& remedies) {
@@ -383,12 +420,13 @@ std::string obstacle_text(const SweepPoint& point, const ClusterSpec& cluster) {
 }
 
 std::string knee_text(const Sweep& sweep, const ClusterSpec& cluster) {
-  if (!sweep.knee) return no_knee_text(sweep);
+  const char* accelerator = accelerator_word(cluster);
+  if (!sweep.knee) return with_accelerator(no_knee_text(sweep), accelerator);
   const SweepPoint& point = sweep.points[*sweep.knee];
   const std::string at = value_text(sweep.axis, point.value);
   if (sweep.axis == SweepAxis::Gpus) {
     return fmt::format("Knee of the whole cluster's tokens/s at {}: {}.",
-                       format_plural(std::llround(point.value), "GPU"),
+                       format_plural(std::llround(point.value), accelerator),
                        cause_text(*sweep.knee_cause));
   }
   if (sweep.axis == SweepAxis::SeqLen) {

@@ -14,6 +14,13 @@
 
 namespace shardwright::planner {
 
+// What a cluster's accelerators are called: "GPU", "TPU", "CPU rank", or "accelerator" for several
+// kinds.
+const char* accelerator_word(const ClusterSpec& cluster);
+
+// A text that calls accelerators GPUs, with that word in place of "GPU".
+std::string with_accelerator(std::string text, std::string_view word);
+
 // The name of a field without its unit: "zero stage", "cluster, node, nic, bandwidth".
 std::string field_text(const InputDifference& input);
 

@@ -90,7 +90,8 @@ ExitCode compare(const CompareOptions& options) {
   const Scenario second = read_part("", problems, [&] { return load_scenario(options.second); });
   problems.throw_if_any();
   const planner::Comparison comparison = planner::compare(first, second);
-  Page page = new_page(options.common);
+  Page page = first.cluster == second.cluster ? new_page(options.common, first.cluster)
+                                              : new_page(options.common);
   page.paragraph(planner::verdict_text(comparison, "A", "B"));
   if (!comparison.inputs.empty()) page.table(input_table(comparison));
   page.table(result_table(comparison));

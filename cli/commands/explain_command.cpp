@@ -101,7 +101,7 @@ ExitCode explain(const ExplainOptions& options) {
   const planner::Explanation explanation =
       planner::explain(chosen.scenario, gain, interrupt.token());
   print_notes("shardwright explain", chosen.notes);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, chosen.scenario.cluster);
   add_step(page, chosen.scenario, explanation.result, confidence_of(chosen, explanation));
   const std::optional<sim::ServerUse> servers = servers_of(chosen.scenario);
   if (servers) add_servers(page, *servers);

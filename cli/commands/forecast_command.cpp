@@ -230,7 +230,7 @@ ExitCode forecast(const ForecastOptions& options) {
   if (interrupt.interrupted()) return ExitCode::Interrupted;
   line.finish();
   print_notes(kCommand, chosen.scenario.notes);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, request.scenario.cluster);
   std::vector<std::string> notes =
       planner::recovery_without_effect(request.run.recovery, request.scenario.plan, result.model);
   if (chosen.run.critical_batch && chosen.laws.empty())

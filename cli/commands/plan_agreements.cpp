@@ -168,7 +168,7 @@ ExitCode plan_agreements(const CommonOptions& common, const RequestOptions& opti
     const Scenario scenario = planner::scenario_of(chosen.request, best->best->plan);
     write_file(plan_out, json_text(to_json(scenario)), common.force);
   }
-  Page page = new_page(common);
+  Page page = new_page(common, chosen.request.cluster);
   page.heading(fmt::format("{} on {}, {}", chosen.request.model.name,
                            hardware_text(chosen.request.cluster, chosen.request.gpus),
                            chosen.request.stack.name));

@@ -299,7 +299,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
 
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
                       const planner::SearchResult& result) {
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, chosen.request.cluster);
   if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
@@ -318,7 +318,7 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen,
     write_file(options.plan_out, json_text(to_json(scenario)), options.common.force);
   }
   if (runs) forecast_plans(*runs, chosen.request, result.plans);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, chosen.request.cluster);
   add_answer(page, chosen, answer);
   // Only the page that --html writes has drawings, for which the best plan is simulated once more.
   if (!options.common.html.empty())

@@ -224,7 +224,7 @@ ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, co
   if (!run.target_loss && chosen.request.global_batch > 0) request.need.critical = 0.0;
   request.step_error = step_spread_of;
   const RunSearch search = planner::search_runs(request);
-  Page page = new_page(options);
+  Page page = new_page(options, chosen.request.cluster);
   const ordered_json document = search_json(chosen, run, search, request.need);
   if (search.choices.empty()) {
     const std::vector<std::string> left_out = planner::left_out(search, request.need);

@@ -221,7 +221,7 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   const bool any = !plans.empty() && plans.front().best;
   if (any && !plan_out.empty())
     write_file(plan_out, json_text(to_json(*plans.front().scenario)), common.force);
-  Page page = new_page(common);
+  Page page = new_page(common, chosen.request.cluster);
   page.heading(fmt::format("{} on {}", chosen.request.model.name,
                            hardware_text(chosen.request.cluster, chosen.request.gpus)));
   if (interrupt.interrupted()) page.warning("interrupted: these are the stacks searched so far");

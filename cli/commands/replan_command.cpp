@@ -108,7 +108,7 @@ ExitCode replan_for_ranks(const ReplanOptions& options) {
     print_message(fmt::format("No plan fits {} ranks or fewer.", format_count(ranks)));
     return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, before.cluster);
   page.heading(fmt::format("{} on {} ranks instead of {}", before.model.name,
                            found->scenario.plan.world_size(), before.plan.world_size()));
   page.table(candidate_table({found->candidate}));
@@ -171,7 +171,7 @@ ExitCode replan_for_speeds(const ReplanOptions& options) {
                               format_percent(planner::kLeastRebalanceGain, 0)));
     return ExitCode::NoFeasiblePlan;
   }
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, scenario.cluster);
   page.heading(fmt::format("{}: {}", scenario.model.name, shares_text(found->scenario.plan)));
   page.facts({{"Step so far", format_time(found->before)},
               {"Step with these shares", format_time(found->after)},

@@ -149,14 +149,15 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   return document;
 }
 
-std::string throughput_figure(const planner::ScaleResult& result) {
+std::string throughput_figure(const planner::ScaleResult& result, const ClusterSpec& cluster) {
   std::vector<CurvePoint> points;
   for (const planner::ScalePoint& point : result.points) {
     if (point.best)
       points.push_back({static_cast<double>(point.gpus), point.tokens_per_s,
                         format_count(point.gpus), format_fixed(point.tokens_per_s, 0)});
   }
-  return curve_figure(points, "GPUs", "tokens/s");
+  const char* word = planner::accelerator_word(cluster);
+  return curve_figure(points, planner::with_accelerator("GPUs", word), "tokens/s");
 }
 
 // Null if no plan fits any number of GPUs.
@@ -270,9 +271,10 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
   if (result.infeasible) {
     report_infeasible(largest_request(chosen), *result.infeasible);
   }
-  Page page = new_page(options);
+  Page page = new_page(options, chosen.request.cluster);
   add_scale(page, chosen, result);
-  page.figure("Throughput over the number of GPUs", throughput_figure(result));
+  page.figure("Throughput over the number of GPUs",
+              throughput_figure(result, chosen.request.cluster));
   if (best != nullptr) add_fastest(page, chosen, *best, !options.html.empty());
   deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
   if (result.partial) return ExitCode::Interrupted;

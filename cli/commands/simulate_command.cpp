@@ -312,7 +312,7 @@ ExitCode simulate(const SimulateOptions& options) {
   write_timelines(options, chosen.scenario, step, simulated);
   line.finish();
   print_notes("shardwright simulate", chosen.notes);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, chosen.scenario.cluster);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);

@@ -196,7 +196,7 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
   return table;
 }
 
-std::string throughput_figure(const Sweep& sweep) {
+std::string throughput_figure(const Sweep& sweep, const ClusterSpec& cluster) {
   std::vector<CurvePoint> points;
   for (const SweepPoint& point : sweep.points) {
     if (point.candidate)
@@ -205,9 +205,10 @@ std::string throughput_figure(const Sweep& sweep) {
                         format_fixed(point.tokens_per_s(), 0)});
   }
   const AxisWords words = kAxisWords[sweep.axis];
-  return curve_figure(
-      points, fmt::format("{}{}{}", words.title, *words.unit == '\0' ? "" : ", ", words.unit),
-      "tokens/s");
+  const std::string title =
+      fmt::format("{}{}{}", words.title, *words.unit == '\0' ? "" : ", ", words.unit);
+  return curve_figure(points, planner::with_accelerator(title, planner::accelerator_word(cluster)),
+                      "tokens/s");
 }
 
 ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
@@ -319,9 +320,9 @@ ExitCode sweep(const SweepOptions& options) {
                                       "another quantity. " +
                                           planner::lacking_link_text(chosen.sweep.axis, cluster)}});
   }
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, chosen.sweep.scenario.cluster);
   add_sweep(page, chosen, result);
-  page.figure("Throughput", throughput_figure(result));
+  page.figure("Throughput", throughput_figure(result, chosen.sweep.scenario.cluster));
   deliver(options.common, page, sweep_json(chosen, result));
   if (result.partial) return ExitCode::Interrupted;
   const bool any = std::any_of(result.points.begin(), result.points.end(),

@@ -97,7 +97,7 @@ ExitCode simulate_study(const TuneOptions& options, const TuningSetup& setup) {
           [&](const planner::TrialJob& job, std::int64_t) { return setup.time_of(job); },
           kSimulatedStudies)
           .wall.p50);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, setup.scenario.cluster);
   add_tuning_heading(page, setup);
   add_tuning_forecast(page, setup, forecast, undisturbed);
   ordered_json document = new_document("tuning_forecast");
@@ -119,7 +119,7 @@ ExitCode tune(const TuneOptions& options) {
   planner::Study study{setup.rules, {}};
   const bool complete = train(options, setup, folder, study);
   write_file(folder.path() / "trials.csv", trials_csv(setup, study, !complete), true);
-  Page page = new_page(options.common);
+  Page page = new_page(options.common, setup.scenario.cluster);
   add_tuning_heading(page, setup);
   if (!complete) page.warning("interrupted: --resume continues it");
   add_trials(page, setup, study, !complete);

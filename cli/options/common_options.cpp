@@ -13,6 +13,7 @@
 #include "cli/output/embedding.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/nearest_name.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 
@@ -25,6 +26,12 @@ ColourChoice read_colour(const std::string& word) {
   if (!problem.empty()) throw CLI::ValidationError("--color", problem);
   const auto found = std::find(kWords.begin(), kWords.end(), word);
   return kChoices[static_cast<std::size_t>(found - kWords.begin())];
+}
+
+PageStyle page_style(const CommonOptions& options) {
+  return {.width = output_width(),
+          .markdown = options.markdown,
+          .style = Style(!options.markdown && use_colour(options.colour))};
 }
 
 // Quotes a word as a shell needs it.
@@ -104,9 +111,13 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 Page new_page(const CommonOptions& options) {
-  return Page({.width = output_width(),
-               .markdown = options.markdown,
-               .style = Style(!options.markdown && use_colour(options.colour))});
+  return Page(page_style(options));
+}
+
+Page new_page(const CommonOptions& options, const ClusterSpec& cluster) {
+  PageStyle style = page_style(options);
+  style.accelerator = planner::accelerator_word(cluster);
+  return Page(style);
 }
 
 bool show_progress(const CommonOptions& options) {

@@ -13,6 +13,10 @@ class App;
 class Option;
 }  // namespace CLI
 
+namespace shardwright {
+struct ClusterSpec;
+}
+
 namespace shardwright::cli {
 
 struct CommonOptions {
@@ -44,6 +48,8 @@ CLI::Option* add_option(CLI::App& command, const std::string& name,
 
 // Returns an empty page in the style that the options ask for.
 Page new_page(const CommonOptions& options);
+// A page about a cluster, which it calls accelerators by its word.
+Page new_page(const CommonOptions& options, const ClusterSpec& cluster);
 
 // True if progress is to be shown.
 bool show_progress(const CommonOptions& options);

@@ -329,6 +329,7 @@ void report_infeasible(const planner::PlanRequest& request,
   std::string changes;
   for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it)
     changes += (changes.empty() ? "" : ", or ") + planner::remedy_text(remedies);
+  changes = planner::with_accelerator(changes, planner::accelerator_word(request.cluster));
   print_message(fmt::format("Closest options: {}.", printable(changes)));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/printable_text.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -48,47 +49,51 @@ int Page::prose_width() const {
   return style_.width == 0 ? kMostProseWidth : std::min(style_.width, kMostProseWidth);
 }
 
+std::string Page::worded(const std::string& text) const {
+  return planner::with_accelerator(printable(text), style_.accelerator);
+}
+
 void Page::separate() {
   if (!text_.empty()) text_ += '\n';
 }
 
 void Page::heading(const std::string& text) {
-  const std::string title = html_escaped(printable(text));
+  const std::string title = html_escaped(worded(text));
   html_ +=
       title_.empty() ? fmt::format("<h1>{}</h1>\n", title) : fmt::format("<h2>{}</h2>\n", title);
   if (title_.empty()) title_ = title;
   separate();
-  const std::string line = wrapped(printable(text), prose_width());
+  const std::string line = wrapped(worded(text), prose_width());
   text_ += (style_.markdown ? "## " + line : style_.style.bold(line)) + '\n';
   if (style_.markdown) text_ += '\n';
 }
 
 void Page::paragraph(const std::string& text) {
-  html_ += fmt::format("<p>{}</p>\n", with_code(html_escaped(printable(text))));
+  html_ += fmt::format("<p>{}</p>\n", with_code(html_escaped(worded(text))));
   separate();
-  text_ += wrapped(printable(text), prose_width()) + '\n';
+  text_ += wrapped(worded(text), prose_width()) + '\n';
 }
 
 void Page::warning(const std::string& text) {
-  html_ += fmt::format("<p class=\"warning\">Warning: {}</p>\n", html_escaped(printable(text)));
+  html_ += fmt::format("<p class=\"warning\">Warning: {}</p>\n", html_escaped(worded(text)));
   separate();
-  const std::string line = wrapped("warning: " + printable(text), prose_width(), 2);
+  const std::string line = wrapped("warning: " + worded(text), prose_width(), 2);
   text_ += style_.style.warning(line) + '\n';
 }
 
 void Page::bullets(const std::vector<std::string>& items) {
   html_ += "<ul>";
   for (const std::string& item : items)
-    html_ += fmt::format("<li>{}</li>\n", html_escaped(printable(item)));
+    html_ += fmt::format("<li>{}</li>\n", html_escaped(worded(item)));
   html_ += "</ul>\n";
   for (const std::string& item : items)
-    text_ += wrapped("- " + printable(item), prose_width(), 2) + '\n';
+    text_ += wrapped("- " + worded(item), prose_width(), 2) + '\n';
 }
 
 void Page::figure(const std::string& caption, const std::string& html) {
   if (!html.empty())
     html_ += fmt::format("<figure><figcaption>{}</figcaption>\n{}</figure>\n",
-                         html_escaped(caption), html);
+                         html_escaped(worded(caption)), html);
 }
 
 std::string Page::html(const std::string& command, const std::string& version) const {
@@ -103,22 +108,25 @@ std::string Page::html(const std::string& command, const std::string& version) c
       html_, version, name);
 }
 
-void Page::table(const Table& table) {
+void Page::table(const Table& given) {
+  const Table table = given.worded([this](const std::string& text) {
+    return planner::with_accelerator(text, style_.accelerator);
+  });
   html_ += "<div class=\"wide\">" + table.html() + "</div>\n";
   separate();
   text_ += style_.markdown ? table.markdown() : table.text(style_.width, style_.style);
 }
 
-void Page::facts(const std::vector<std::pair<std::string, std::string>>& facts) {
+void Page::facts(const std::vector<std::pair<std::string, std::string>>& given) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const auto& [name, value] : given) facts.emplace_back(worded(name), worded(value));
   html_ += "<dl>";
   for (const auto& [name, value] : facts)
-    html_ +=
-        fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_escaped(name), html_escaped(printable(value)));
+    html_ += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_escaped(name), html_escaped(value));
   html_ += "</dl>\n";
   int name_width = 0;
   for (const auto& [name, value] : facts) name_width = std::max(name_width, display_width(name));
-  for (const auto& [name, raw] : facts) {
-    const std::string value = printable(raw);
+  for (const auto& [name, value] : facts) {
     if (style_.markdown) {
       text_ += fmt::format("- **{}**: {}\n", name, value);
       continue;

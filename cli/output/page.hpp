@@ -16,6 +16,8 @@ struct PageStyle {
   int width = 0;
   bool markdown = false;
   Style style;
+  // What the page calls accelerators, which its texts call GPUs.
+  std::string accelerator = "GPU";
 };
 
 class Page {
@@ -44,6 +46,8 @@ class Page {
  private:
   int prose_width() const;
   void separate();
+  // Printable, and with the page's word for accelerators.
+  std::string worded(const std::string& text) const;
 
   PageStyle style_;
   std::string text_, html_, title_;

@@ -33,6 +33,19 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
+  // The table with each title, unit and cell as `word` gives it.
+  template <class Word>
+  Table worded(const Word& word) const {
+    Table table = *this;
+    for (Column& column : table.columns_) {
+      column.title = word(column.title);
+      column.unit = word(column.unit);
+    }
+    for (std::vector<std::string>& row : table.rows_)
+      for (std::string& cell : row) cell = word(cell);
+    return table;
+  }
+
   // Adds one cell per column, without line breaks.
   void add_row(std::vector<std::string> cells);
 

@@ -9,6 +9,7 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/chosen_request.hpp"
 #include "gui/models/text.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -288,24 +289,7 @@ TipSource source_of(const PlanSet& set) {
 }
 
 const char* accelerator_word(const ClusterSpec& cluster) {
-  const auto word_for = [](const AcceleratorSpec& accelerator) {
-    switch (accelerator.architecture) {
-      case Architecture::Cpu:
-        return "CPU rank";
-      case Architecture::Tpu:
-        return "TPU";
-      case Architecture::Gaudi:
-      case Architecture::Other:
-        return "accelerator";
-      default:
-        return "GPU";
-    }
-  };
-  const std::string_view word = word_for(cluster.accelerator);
-  const bool is_of_all =
-      std::all_of(cluster.pools.begin(), cluster.pools.end(),
-                  [&](const PoolSpec& pool) { return word == word_for(pool.accelerator); });
-  return is_of_all ? word.data() : "accelerator";
+  return planner::accelerator_word(cluster);
 }
 
 const char* accelerator_word(const ScenarioChoice& choice) {
@@ -320,11 +304,8 @@ const char* accelerator_word(const PlanSetPointer& set) {
   return set ? accelerator_word(set->request.cluster) : "GPU";
 }
 
-QString with_accelerator(QString text, const char* word) {
-  const bool is_begin = text.startsWith(u"GPU"_s);
-  const QString name = to_qstring(word);
-  text.replace(u"GPU-"_s, QString(name).replace(u' ', u'-') + u'-').replace(u"GPU"_s, name);
-  return is_begin ? text.left(1).toUpper() + text.mid(1) : text;
+QString with_accelerator(const QString& text, const char* word) {
+  return to_qstring(planner::with_accelerator(text.toStdString(), word));
 }
 
 QString cluster_summary(const ClusterSpec& cluster) {

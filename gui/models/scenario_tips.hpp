@@ -45,7 +45,7 @@ const char* accelerator_word(const ScenarioChoice& choice);
 // "GPU" without plans.
 const char* accelerator_word(const PlanSetPointer& set);
 // Returns a text about GPUs with another word for them: "Tokens/s per TPU", "CPU ranks".
-QString with_accelerator(QString text, const char* word);
+QString with_accelerator(const QString& text, const char* word);
 // Describes the nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at
 // 50.0 GB/s". Keeps numbers and their units together.
 QString machine_facts(const ClusterSpec& cluster);

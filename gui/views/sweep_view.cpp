@@ -410,11 +410,9 @@ QString SweepView::preliminary_text() const {
 }
 
 void SweepView::show_knee() {
-  const QString knee =
-      sweep_.is_final()
-          ? with_accelerator(to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster)),
-                             accelerator())
-          : preliminary_text();
+  const QString knee = sweep_.is_final()
+                           ? to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster))
+                           : preliminary_text();
   QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan, accelerator());
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")

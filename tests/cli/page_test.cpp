@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "planner/wording.hpp"
 #include "tests/cli/command_run.hpp"
 
 namespace shardwright::cli {
@@ -136,6 +137,35 @@ TEST(HtmlPage, IsNotWrittenOverAFileUnlessForced) {
   EXPECT_EQ(run_command("models list --force --html " + file).exit_code, 0);
   EXPECT_THAT(content_of(file), HasSubstr("llama3-8b"));
   EXPECT_THAT(content_of(file), HasSubstr("<title>shardwright models list</title>"));
+}
+
+// The texts of all commands call accelerators GPUs; the page has the word for those of its cluster.
+TEST(CommandPage, CallsAcceleratorsWhatTheClusterHas) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json"), curve = folder.file("scale.html");
+  const std::string job = " --model llama3-8b --cluster tpu-v5e-torus --seq-len 4096 --gpus ";
+  for (const std::string& command :
+       {"plan" + job + "64 --global-batch 64 --out " + plan, "simulate --plan " + plan,
+        "explain --plan " + plan, "forecast --tokens 100B --plan " + plan,
+        "compare " + plan + " " + plan, "plan" + job + "64..128 --global-batch 64 --tokens 20B",
+        "scale" + job + "64,128 --global-batch 128 --html " + curve}) {
+    const CommandResult result = run_command(command);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_THAT(result.output, HasSubstr("TPU")) << command;
+    EXPECT_THAT(result.output, Not(HasSubstr("GPU"))) << command;
+  }
+  EXPECT_THAT(content_of(curve), HasSubstr(">TPUs (logarithmic)</text>"));
+  EXPECT_THAT(content_of(curve), Not(HasSubstr(">GPUs (logarithmic)</text>")));
+  const CommandResult none = run_command("plan" + job + "8 --global-batch 64");
+  EXPECT_THAT(none.errors, HasSubstr("No plan fits 8 TPUs"));
+  EXPECT_THAT(none.errors, Not(HasSubstr("GPU")));
+}
+
+TEST(CommandPage, LeavesGpusOfGpusAndHyphenatesWordsOfTwo) {
+  using planner::with_accelerator;
+  EXPECT_EQ(with_accelerator("GPU-hours of 8 GPUs", "GPU"), "GPU-hours of 8 GPUs");
+  EXPECT_EQ(with_accelerator("GPU-hours of 8 GPUs", "CPU rank"), "CPU-rank-hours of 8 CPU ranks");
+  EXPECT_EQ(with_accelerator("GPUs of a node", "accelerator"), "Accelerators of a node");
 }
 
 }  // namespace
