@@ -139,6 +139,17 @@ QString tip_of(SweepAxis axis, SweepPlan plan, const char* accelerator) {
                                    : u"Each point is the best plan for its %1."_s.arg(change);
 }
 
+QString preliminary_text(const planner::Sweep& sweep, bool stopped) {
+  const auto searched = std::count_if(sweep.points.begin(), sweep.points.end(),
+                                      [](const SweepPoint& point) { return !point.preliminary; });
+  const QString points =
+      u"%1 of %2 points are the best of the whole space; hollow ones are "
+      "preliminary, the best of the usual schedules and shardings"_s.arg(searched)
+          .arg(sweep.points.size());
+  return stopped ? u"Stopped: %1. No knee."_s.arg(points)
+                 : u"%1, until it is searched. The knee comes last."_s.arg(points);
+}
+
 QString title_of(SweepFigure figure, const char* accelerator) {
   return with_accelerator(to_qstring(traits_of(figure).title), accelerator);
 }

@@ -46,6 +46,9 @@ std::vector<double> swept_values(planner::SweepAxis axis, const SweepRange& rang
 // Says what changes along the axis, what stays the same and what is searched again.
 QString tip_of(planner::SweepAxis axis, planner::SweepPlan plan, const char* accelerator = "GPU");
 
+// Says how many points of a sweep that goes on, or was stopped, are the best of the whole space.
+QString preliminary_text(const planner::Sweep& sweep, bool stopped);
+
 enum class SweepFigure : std::uint8_t {
   TokensPerSecond,
   TokensPerSecondPerGpu,

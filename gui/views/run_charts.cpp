@@ -74,10 +74,11 @@ QString tip_of_step(const PointChart& chart, const ChartPoint& point) {
 }
 
 // A prediction is held against what was measured, where a step was.
-QString tip_of_prediction(const PointChart& chart, const QString& title, double value) {
+QString tip_of_prediction(const PointChart& chart, const QString& title, double value,
+                          const TipSource& source) {
   const double largest = std::isfinite(chart.largest()) ? chart.largest() : value;
   return tool_tip(
-      title, simulated_step(),
+      title, source,
       {{chart.yAxis->label(), RunCharts::tr("%1, %2 of the largest")
                                   .arg(short_text(value), percent_text(value / largest))}});
 }
@@ -133,7 +134,8 @@ void RunCharts::draw(PointChart& chart, const std::vector<DrawnRun>& runs, doubl
     line->setPen(
         QPen(chart.colours().series(series), 1.8, series == 1 ? Qt::DashLine : Qt::DotLine));
     line->setData({0.0, last}, {forecast.value, forecast.value}, true);
-    chart.add_level(forecast.value, tip_of_prediction(chart, forecast.title, forecast.value));
+    chart.add_level(forecast.value,
+                    tip_of_prediction(chart, forecast.title, forecast.value, forecast.source));
     most = std::max(most, forecast.value);
     ++series;
   }
@@ -144,10 +146,12 @@ void RunCharts::draw(PointChart& chart, const std::vector<DrawnRun>& runs, doubl
 
 std::vector<RunCharts::Forecast> RunCharts::forecasts(const RunPrediction& prediction,
                                                       double at_predicted_step) {
-  std::vector<Forecast> all = {{tr("predicted"), at_predicted_step}};
+  std::vector<Forecast> all = {{tr("predicted"), at_predicted_step, simulated_step()}};
   if (prediction.calibrated) {
     const double gain = prediction.plan->result.step / *prediction.calibrated;
-    all.push_back({tr("calibrated"), at_predicted_step * gain});
+    all.push_back(
+        {tr("calibrated"), at_predicted_step * gain,
+         TipSource(tr("event simulation with the profile that was calibrated on this run"))});
   }
   return all;
 }
@@ -158,7 +162,7 @@ void RunCharts::show(const std::vector<DrawnRun>& runs, const RunPrediction& pre
     const sim::StepResult& result = prediction.plan->result;
     rates = forecasts(prediction, prediction.plan->tokens() / result.step.value());
     shares = forecasts(prediction, 100.0 * result.throughput.mfu);
-    memory = {{tr("predicted"), tensor_memory(result).value() / 1e6}};
+    memory = {{tr("predicted"), tensor_memory(result).value() / 1e6, simulated_step()}};
   }
   draw(*charts_.loss, runs, &RunStep::loss, 1.0, {}, &RunStep::validation_loss);
   draw(*charts_.rate, runs, &RunStep::tokens_per_s, 1.0, rates);

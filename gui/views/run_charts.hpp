@@ -7,6 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "gui/models/run_follower.hpp"
+#include "gui/models/text.hpp"
 #include "gui/views/layouts.hpp"
 #include "planner/search.hpp"
 
@@ -44,6 +45,7 @@ class RunCharts : public PaneRow {
   struct Forecast {
     QString title;
     double value;
+    TipSource source;
   };
   // The forecasts of a rate, which is inverse to the step time: as predicted, and with the refitted
   // profile.

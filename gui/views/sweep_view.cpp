@@ -397,22 +397,10 @@ void SweepView::show_obstacle() {
   Q_EMIT settled();
 }
 
-QString SweepView::preliminary_text() const {
-  const auto searched = std::count_if(sweep_.points.begin(), sweep_.points.end(),
-                                      [](const SweepPoint& point) { return !point.preliminary; });
-  return (stopped_ ? tr("Stopped: %1 of %2 points are the best of the whole space; hollow ones are "
-                        "preliminary, the best of the usual schedules and shardings. No knee.")
-                   : tr("%1 of %2 points are the best of the whole space; hollow ones are "
-                        "preliminary, the best of the usual schedules and shardings, until it is "
-                        "searched. The knee comes last."))
-      .arg(searched)
-      .arg(sweep_.points.size());
-}
-
 void SweepView::show_knee() {
   const QString knee = sweep_.is_final()
                            ? to_qstring(planner::knee_text(sweep_, swept_->scenario.cluster))
-                           : preliminary_text();
+                           : preliminary_text(sweep_, stopped_);
   QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan, accelerator());
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")

@@ -66,7 +66,6 @@ class SweepView : public View {
   void show_nothing();
   void show_obstacle();
   void show_knee();
-  QString preliminary_text() const;
   void rebuild();
 
   void sweep_anew();
