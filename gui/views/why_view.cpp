@@ -44,6 +44,8 @@ QString peak_text(const sim::StepResult& result, const Scenario& scenario,
                           to_qstring(stage_name(scenario.plan, result.fullest)));
   if (moment) text += u", "_s + peak_moment_text(*moment);
   text += u'.';
+  if (scenario.plan.pp > 1)
+    text += WhyView::tr(" The legend has the most of each part in any stage.");
   const auto probability = confidence_of(result, scenario).fit_probability;
   if (!probability) return text;
   return text + WhyView::tr(" It fits with a probability of %1.").arg(percent_text(*probability));
