@@ -39,6 +39,7 @@
 #include "executor/launch/rank_process.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_options.hpp"
+#include "executor/launch/run_signals.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/run_checks.hpp"
 #include "executor/telemetry/log.hpp"
@@ -335,8 +336,7 @@ int run(const RunOptions& options, const CheckedRun& checked,
   if (!place) folder.emplace(prepare_run_folder(options));
   if (launches) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
-  run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
-  return 0;
+  return run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
 }
 
 // Returns this rank's place as the other ranks may see it.
@@ -440,6 +440,7 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app("Train a model under a plan, on one or many ranks",
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
+  listen_for_save_requests();
   add_run_options(app, options);
   if (by_command)
     app.footer("--options FILE takes options from a file in YAML or JSON, as in steps: 40.");
@@ -473,9 +474,8 @@ int main(int argc, char** argv) {
   } catch (const BadInputReportedElsewhere&) {
     return kBadInput;
   } catch (const ReportedElsewhere&) {
-    return kFailure;
+    return stop_status() != 0 ? stop_status() : kFailure;
   } catch (const std::exception& error) {
-    if (stop_status() != 0) return stop_status();
     log_error(fmt::format("shardwright-executor: {}", printable(error.what())));
     return kFailure;
   }

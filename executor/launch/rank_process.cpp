@@ -9,12 +9,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
@@ -27,8 +27,10 @@
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
+#include "executor/launch/run_signals.hpp"
 #include "executor/runtime/parameter_server.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/runtime/run_checks.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
@@ -104,13 +106,16 @@ class RankRun {
       write_json(options_.out / "plan.json", to_json(scenario_));
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
+    listen_for_requests();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
-    while (state_.steps < options_.last_step() && !wants_other_plan_) {
+    while (state_.steps < options_.last_step() && !wants_other_plan_ && !requested_.stop) {
       const std::int64_t step = state_.steps;
       step_ = step;
       activity_ = Activity::Training;
       StepReport report = run_step(step);
-      if (options_.rebalance) watch_ranks(report);
+      requested_ = report.requested;
+      wants_other_plan_ = requested_.replan;
+      if (slow_ranks_) watch_ranks(report);
       if (options_.validates_after(step + 1) && std::isfinite(report.loss))
         report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
@@ -130,18 +135,16 @@ class RankRun {
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
-      if (!options_.saves_after(state_.steps) && !wants_other_plan_) continue;
-      activity_ = Activity::Saving;
-      trainer_.collect_states();
-      checkpoints_.save(state_);
-      if (rank_ == 0)
-        log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
-                              checkpoints_.times().stalled_s - stalled_before_));
+      const bool asked = requested_.save || requested_.stop;
+      if (options_.saves_after(state_.steps) || wants_other_plan_ || asked) save();
+      if (asked) report_requested_checkpoint();
     }
     activity_ = Activity::Saving;
     checkpoints_.finish();
     if (metrics) metrics->finish();
   }
+
+  bool was_terminated() const { return requested_.stop; }
 
   void print_result() const {
     if (!last_)
@@ -156,17 +159,43 @@ class RankRun {
   }
 
  private:
-  // All ranks call it. Rank 0 learns what each has computed, and the others whether there is
-  // another plan.
+  // Signals before the first step end the process: it has nothing to save. Plans whose state is in
+  // no checkpoint, or whose replicas do not agree in each step, end at once.
+  void listen_for_requests() {
+    const bool saves = allows_checkpoints(plan_) && !plan_.replicas.stale();
+    if (saves) listen_for_termination();
+    trainer_.poll_requests([this, saves] {
+      RankRequests requests = saves ? requests_by_signals() : RankRequests();
+      requests.replan = slow_ranks_ && slow_ranks_->has_other_plan();
+      return requests;
+    });
+  }
+
+  void save() {
+    activity_ = Activity::Saving;
+    trainer_.collect_states();
+    checkpoints_.save(state_);
+    if (rank_ == 0)
+      log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
+                            checkpoints_.times().stalled_s - stalled_before_));
+  }
+
+  // All ranks call it after a checkpoint that a signal asked for.
+  void report_requested_checkpoint() {
+    checkpoints_.finish();
+    if (rank_ != 0) return;
+    const std::string file = CheckpointFolder(options_.checkpoint_folder()).path(state_.steps);
+    log_info(requested_.stop
+                 ? fmt::format("stopped by SIGTERM after {} of {} steps, with the checkpoint {}; "
+                               "the same command with --resume trains the rest",
+                               state_.steps, options_.training.steps, file)
+                 : fmt::format("checkpoint after {} of {} steps, as SIGUSR1 asked: {}; training "
+                               "goes on, and the same command with --resume goes on from here",
+                               state_.steps, options_.training.steps, file));
+  }
+
   void watch_ranks(StepReport& report) {
-    const auto world = static_cast<std::size_t>(trainer_.world());
-    std::vector<double> sums(world + 1);
-    sums[static_cast<std::size_t>(rank_)] = report.phases.forward_s + report.phases.backward_s;
-    sums[world] = slow_ranks_ && slow_ranks_->has_other_plan() ? 1.0 : 0.0;
-    sums = trainer_.sum_over_world(std::move(sums));
-    wants_other_plan_ = sums[world] > 0.0;
-    if (!slow_ranks_) return;
-    slow_ranks_->add(report.step, std::span(sums).first(world));
+    slow_ranks_->add(report.step, report.rank_compute_s);
     report.slowest = slow_ranks_->slowest();
   }
 
@@ -363,6 +392,8 @@ class RankRun {
   double stalled_before_ = 0.0;
   // The run is to continue under another plan: with twice the batch, or other shares of the work.
   bool wants_other_plan_ = false;
+  // What signals asked any rank for during the last step.
+  RankRequests requested_;
   // Rank 0 of a run that moves work has it.
   std::optional<SlowRankReports> slow_ranks_;
   std::atomic<std::int64_t> step_{0};
@@ -380,6 +411,8 @@ void serve_parameters(const RunOptions& options, const Scenario& scenario, const
   heartbeat.describe_activity([&] {
     return fmt::format("parameter server {}, after {} updates", number, server.updates());
   });
+  // The server ends with its replicas, which save its states.
+  if (!scenario.plan.replicas.stale()) listen_for_termination();
   try {
     server.serve();
   } catch (...) {
@@ -389,10 +422,11 @@ void serve_parameters(const RunOptions& options, const Scenario& scenario, const
   heartbeat.describe_activity(nullptr);
 }
 
-// Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them.
-void join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-                    Device device, const std::string& token, std::optional<RankWatch>& watch,
-                    std::optional<Rendezvous>& rendezvous) {
+// Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them. Returns
+// the exit status.
+int join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+                   Device device, const std::string& token, std::optional<RankWatch>& watch,
+                   std::optional<Rendezvous>& rendezvous) {
   const Corpus data{TokenFile(options.data)};
   const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.checksum);
   rendezvous.emplace(place, token, options.timeout());
@@ -414,17 +448,20 @@ void join_and_train(const RunOptions& options, const Scenario& scenario, const L
   } else {
     prepare();
   }
-  if (place.rank >= scenario.plan.world_size())
-    return serve_parameters(options, scenario, place, *rendezvous, heartbeat);
+  if (place.rank >= scenario.plan.world_size()) {
+    serve_parameters(options, scenario, place, *rendezvous, heartbeat);
+    return 0;
+  }
   RankRun run(options, scenario, place, device, data, *rendezvous, heartbeat, check_others);
   run.train();
   if (place.rank == 0) run.print_result();
+  return run.was_terminated() ? kTerminatedStatus : 0;
 }
 
 }  // namespace
 
-void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-              Device device, const std::string& token) {
+int run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+             Device device, const std::string& token) {
   std::optional<RankWatch> watch;
   std::optional<Rendezvous> rendezvous;
   const auto bad_input = [&] {
@@ -438,7 +475,7 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
                : find_lost_ranks(*rendezvous, place, watch ? &*watch : nullptr, options.timeout());
   };
   try {
-    join_and_train(options, scenario, place, device, token, watch, rendezvous);
+    return join_and_train(options, scenario, place, device, token, watch, rendezvous);
   } catch (const InputError& error) {
     if (!bad_input()) throw;
     // The launcher prints it.

@@ -26,29 +26,10 @@ namespace {
 
 using testing::HasSubstr;
 
-// A busy machine needs a generous timeout.
-const std::vector<std::string> kLimit = {"--timeout", "4"};
-
 // The environment variable SHARDWRIGHT_HITS asks for more.
 std::uint64_t hits_of_each_kind() {
   const char* asked = std::getenv("SHARDWRIGHT_HITS");
   return asked == nullptr ? 2 : std::strtoull(asked, nullptr, 10);
-}
-
-// The losses of an undisturbed run.
-const std::vector<double>& undisturbed_losses() {
-  static const std::vector<double> losses = [] {
-    const auto folder = scratch_path("undisturbed");
-    EXPECT_EQ(StartedRun(folder, kLimit).wait(), 0);
-    return losses_in(folder);
-  }();
-  return losses;
-}
-
-void expect_intact_checkpoints(const std::filesystem::path& run) {
-  CheckpointFolder checkpoints(run / "checkpoints");
-  for (const std::int64_t steps : checkpoints.steps())
-    EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
 }
 
 // The figures for node exporter are as new as the metrics.
