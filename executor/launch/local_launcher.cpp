@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,9 +188,26 @@ int run_quietly(std::vector<std::string> arguments) {
 
 }  // namespace
 
+void raise_file_limit(std::int64_t world) {
+  // A rank has a few connections to the store, a few files, and at most two connections to each
+  // other rank, in both directions of a pipeline or in two groups.
+  constexpr std::int64_t kOthers = 64, kForEachRank = 4;
+  const auto needed = static_cast<rlim_t>(kOthers + kForEachRank * world);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < needed) {
+    throw InputError("the limit on open files (ulimit -Hn)",
+                     {{"", fmt::format("{}", limit.rlim_max),
+                       fmt::format("at least {} for {} ranks", needed, world)}});
+  }
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, needed));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,
                           const std::function<void(LocalStore& store)>& meanwhile) {
+  raise_file_limit(world);
   const std::string token = new_token();
   TcpStoreServer rendezvous(kLoopback, 0, token);
   const RankWatch watch(rendezvous.local_store(), world, host_name());

@@ -35,12 +35,16 @@ inline constexpr int kLostStatus = 1;
 // The exit status of a run with bad input.
 inline constexpr int kBadInputStatus = 2;
 
+// Raises this process's limit on open files, which the ranks inherit, as far as it may. Throws
+// InputError if `world` ranks need more.
+void raise_file_limit(std::int64_t world);
+
 // Runs this program once for each of `world` ranks with the same arguments and waits for them. This
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
 // report (report_bad_input) is printed once. SIGTERM and SIGUSR1 are passed on to the ranks, which
 // save their states (run_signals.hpp). `meanwhile`, unless it is null, is called again and again
-// with the store while all ranks run.
+// with the store while all ranks run. Throws as raise_file_limit does.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,
                           const std::function<void(LocalStore& store)>& meanwhile = nullptr);

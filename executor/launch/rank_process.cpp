@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
+#include "executor/checkpoint/resumed_state.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
@@ -89,6 +91,7 @@ class RankRun {
     state_.model_checksum = architecture_checksum(scenario.model);
     state_.data_tokens = loader_.training_tokens();
     state_.data_checksum = data.checksum;
+    state_.options = hyperparameters_of(options, plan_);
     if (options.rebalance && rank_ == 0)
       slow_ranks_.emplace(program_, options.slowdowns, *rendezvous.store());
     heartbeat_.describe_activity([this] { return describe_activity(); });
@@ -120,7 +123,10 @@ class RankRun {
         report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
       if (metrics) {
-        metrics->write(report, memory_of(trainer_, backend_->kernels()), stalled - stalled_before_);
+        try_telemetry([&] {
+          metrics->write(report, memory_of(trainer_, backend_->kernels()),
+                         stalled - stalled_before_);
+        });
       }
       stalled_before_ = stalled;
       if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
@@ -141,7 +147,7 @@ class RankRun {
     }
     activity_ = Activity::Saving;
     checkpoints_.finish();
-    if (metrics) metrics->finish();
+    if (metrics) try_telemetry([&] { metrics->finish(); });
   }
 
   bool was_terminated() const { return requested_.stop; }
@@ -324,20 +330,17 @@ class RankRun {
   // Returns false if there is no checkpoint.
   bool resume() {
     const std::optional<RunState> found =
-        checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
+        checkpoints_.load_newest([this](const RunState& state) { check_resumed(state); });
     if (!found) {
       if (rank_ == 0)
         log_info(fmt::format("no checkpoint in {}: starting at step 0",
                              options_.checkpoint_folder().string()));
       return false;
     }
-    if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
-      log_warning(fmt::format("{} has {} tokens, but earlier steps were trained on data with {}",
-                              options_.data.string(), state_.data_tokens, found->data_tokens));
-    else if (rank_ == 0 && !found->data_checksum.empty() &&
-             found->data_checksum != state_.data_checksum)
-      log_warning(fmt::format("{} has other tokens than the data of earlier steps",
-                              options_.data.string()));
+    if (rank_ == 0) {
+      for (const std::string& change : changes_since(*found, state_, options_.data.string()))
+        log_warning(change);
+    }
     if (rank_ == 0) log_debug(fmt::format("resuming from the checkpoint of step {}", found->steps));
     state_.steps = found->steps;
     state_.samples = found->samples;
@@ -345,20 +348,14 @@ class RankRun {
     return true;
   }
 
-  // Throws InputError on rank 0 and BadInputReportedElsewhere on the others if the checkpoint
-  // belongs to another model, seed or sequence length.
-  void check_continues(const RunState& found) const {
-    const auto refuse = [this](const std::string& was, const std::string& expected) {
-      if (rank_ != 0) throw BadInputReportedElsewhere("--resume: " + was);
-      throw InputError("--resume", {{"", was, expected}});
-    };
-    if (!found.model_checksum.empty() && found.model_checksum != state_.model_checksum)
-      refuse(fmt::format("a checkpoint of another model, {}", found.model),
-             fmt::format("the model of the plan, {}", state_.model));
-    if (found.seed != state_.seed || found.seq_len != state_.seq_len)
-      refuse(fmt::format("a checkpoint of a run with --seed {} and sequences of {} tokens",
-                         found.seed, found.seq_len),
-             fmt::format("--seed {} and sequences of {} tokens", state_.seed, state_.seq_len));
+  // Throws InputError on rank 0 and BadInputReportedElsewhere on the others.
+  void check_resumed(const RunState& found) const {
+    try {
+      check_continues(found, state_);
+    } catch (const InputError& error) {
+      if (rank_ == 0) throw;
+      throw BadInputReportedElsewhere(error.what());
+    }
   }
 
   StepReport run_step(std::int64_t step) {
@@ -367,8 +364,20 @@ class RankRun {
       return trainer_.step(step, batch);
     StepRecorder recorder(plan_, rank_);
     const StepReport report = trainer_.step(step, batch, &recorder);
-    write_timeline(options_.out, step, rank_, recorder.take());
+    try_telemetry([&] { write_timeline(options_.out, step, rank_, recorder.take()); });
     return report;
+  }
+
+  // Training goes on without what cannot be written, for instance on a full disk.
+  void try_telemetry(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const RuntimeFailure& error) {
+      if (std::exchange(warned_of_telemetry_, true)) return;
+      log_warning(
+          fmt::format("{}; training goes on without what cannot be written, and tries again",
+                      printable(error.what())));
+    }
   }
 
   const RunOptions& options_;
@@ -392,6 +401,7 @@ class RankRun {
   double stalled_before_ = 0.0;
   // The run is to continue under another plan: with twice the batch, or other shares of the work.
   bool wants_other_plan_ = false;
+  bool warned_of_telemetry_ = false;
   // What signals asked any rank for during the last step.
   RankRequests requested_;
   // Rank 0 of a run that moves work has it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -117,7 +118,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
       noise_(figures.small_batch_tokens, figures.tokens_per_step, noise),
       prometheus_(prometheus_beside(file)) {
   // Written beside the earlier file until it holds all lines to keep.
-  const std::filesystem::path other = file.string() + ".tmp";
+  const std::filesystem::path other = unfinished_name(file);
   stream_.open(other);
   if (first_step > 0) {
     std::set<std::int64_t> kept;
@@ -130,6 +131,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
   }
   std::error_code error;
   if (!stream_.flush()) fail_to_write(other);
+  bytes_ = static_cast<std::uintmax_t>(stream_.tellp());
   std::filesystem::rename(other, file, error);
   if (error) throw RuntimeFailure(file.string() + ": cannot be written: " + error.message());
 }
@@ -165,9 +167,24 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
   if (!figures_.device.empty()) line["device"] = figures_.device;
   if (!figures_.program.empty()) line["program"] = figures_.program;
-  stream_ << line.dump() << '\n' << std::flush;
-  if (!stream_) fail_to_write(file_);
+  append(line.dump() + '\n');
   prometheus_.update(line);
+}
+
+void MetricsLog::append(const std::string& line) {
+  if (!stream_.is_open()) stream_.open(file_, std::ios::app);
+  stream_ << line << std::flush;
+  if (stream_) {
+    bytes_ += line.size();
+    return;
+  }
+  const int reason = errno;
+  stream_.close();
+  stream_.clear();
+  std::error_code error;
+  std::filesystem::resize_file(file_, bytes_, error);
+  errno = reason;
+  fail_to_write(file_);
 }
 
 void MetricsLog::finish() {
@@ -222,15 +239,7 @@ void PrometheusFile::update(const nlohmann::ordered_json& figures) {
 
 void PrometheusFile::write() {
   if (written_) return;
-  const std::filesystem::path other = file_.string() + ".tmp";
-  std::error_code error;
-  {
-    std::ofstream stream(other);
-    stream << text_;
-    if (!stream.flush()) fail_to_write(other);
-  }
-  std::filesystem::rename(other, file_, error);
-  if (error) throw RuntimeFailure(file_.string() + ": " + error.message());
+  replace_file(file_, text_);
   written_ = true;
 }
 

@@ -92,7 +92,8 @@ class MetricsLog {
   // program_fingerprint, which shows under which plan a step was run. "slowest_rank" and
   // "slowest_rank_slowdown" stand there if the run watches the ranks' speeds. The same figures go
   // to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
-  // Throws RuntimeFailure.
+  // Throws RuntimeFailure if the line cannot be written: the file then holds the lines before, and
+  // the next call tries to go on with it.
   //
   // `checkpoint_stall_s` is the time that training waited for checkpoints since the previous step;
   // the line has it unless it is 0.
@@ -110,7 +111,11 @@ class MetricsLog {
   const std::string& missing() const { return missing_; }
 
  private:
+  void append(const std::string& line);
+
   std::ofstream stream_;
+  // Of the whole lines.
+  std::uintmax_t bytes_ = 0;
   std::filesystem::path file_;
   RunFigures figures_;
   NoiseScale noise_;

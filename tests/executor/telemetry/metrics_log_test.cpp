@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <set>
+#include <vector>
 
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
@@ -144,6 +147,32 @@ TEST(MetricsFile, ThatCannotBeWrittenIsNamedWithTheReason) {
   const auto write = [] { MetricsLog(scratch_path("no-folder") / "metrics.jsonl", {}, 0); };
   EXPECT_THAT(thrown_by<RuntimeFailure>(write),
               testing::EndsWith("cannot be written: No such file or directory"));
+}
+
+// A disk that is full for a while, for which a limit on the size of files stands.
+TEST(MetricsFile, HoldsWholeLinesAfterADiskWasFull) {
+  const std::filesystem::path file = scratch_path("metrics.jsonl");
+  MetricsLog log(file, {}, 0);
+  StepReport report;
+  report.seconds = 0.1;
+  const auto write = [&](std::int64_t step) {
+    report.step = step;
+    log.write(report, {});
+  };
+  write(0);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{std::filesystem::file_size(file) + 10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  const std::string failed = thrown_by<RuntimeFailure>([&] { write(1); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(failed, file.string() + ": cannot be written: File too large");
+  write(2);
+  std::vector<std::int64_t> steps;
+  EXPECT_FALSE(
+      for_each_earlier_step(file, [&](std::int64_t step, auto&&) { steps.push_back(step); }));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 2}));
 }
 
 }  // namespace
