@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -30,12 +31,13 @@
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
 #include "executor/launch/run_signals.hpp"
-#include "executor/runtime/parameter_server.hpp"
+#include "executor/launch/server_process.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/runtime/run_checks.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
+#include "executor/telemetry/run_summary.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -53,14 +55,6 @@ struct Corpus {
   TokenFile file;
   std::string checksum = file.checksum();
 };
-
-OpenCommunicator with_log(OpenCommunicator open) {
-  return [open = std::move(open)](const std::string& key, int rank, int size) {
-    auto communicator = open(key, rank, size);
-    log_debug(fmt::format("connected communicator {} as member {} of {}", key, rank, size));
-    return communicator;
-  };
-}
 
 class RankRun {
  public:
@@ -110,6 +104,7 @@ class RankRun {
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
     listen_for_requests();
+    began_ = std::chrono::steady_clock::now();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
     while (state_.steps < options_.last_step() && !wants_other_plan_ && !requested_.stop) {
       const std::int64_t step = state_.steps;
@@ -139,6 +134,7 @@ class RankRun {
       if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
         report.update ? fail_alone(report) : fail_for_not_finite(report);
       last_ = report;
+      summary_.add(report);
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
       const bool asked = requested_.save || requested_.stop;
@@ -159,9 +155,11 @@ class RankRun {
     fmt::print("{} steps, loss {:.4f}, {}\n", state_.steps, last_->loss,
                options_.metrics_file().string());
     const CheckpointTimes& times = checkpoints_.times();
-    if (times.count == 0) return;
-    fmt::print("checkpoints: {}; each stalled training for {:.4f} s\n", times.count,
-               times.stalled_s / static_cast<double>(times.count));
+    if (times.count > 0)
+      fmt::print("checkpoints: {}; each stalled training for {:.4f} s\n", times.count,
+                 times.stalled_s / static_cast<double>(times.count));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began_;
+    fmt::print("{}\n", summary_.limit(elapsed.count(), times.stalled_s));
   }
 
  private:
@@ -397,6 +395,9 @@ class RankRun {
   RunCheckpoints checkpoints_;
   RunState state_;
   std::optional<StepReport> last_;
+  RunSummary summary_;
+  // The beginning of the first step.
+  std::chrono::steady_clock::time_point began_;
   // Time spent waiting for checkpoints up to the last step.
   double stalled_before_ = 0.0;
   // The run is to continue under another plan: with twice the batch, or other shares of the work.
@@ -409,28 +410,6 @@ class RankRun {
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };
-
-// A process that holds a part of the parameters. The ranks of servers follow those of the plan.
-void serve_parameters(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-                      Rendezvous& rendezvous, Heartbeat& heartbeat) {
-  const std::int64_t number = place.rank - scenario.plan.world_size();
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  const auto backend = open_backend(Device::Cpu, rendezvous.store(), place, {options.timeout()});
-  ParameterServer server(scenario.model, program, number, backend->kernels(),
-                         with_log(backend->opener()));
-  heartbeat.describe_activity([&] {
-    return fmt::format("parameter server {}, after {} updates", number, server.updates());
-  });
-  // The server ends with its replicas, which save its states.
-  if (!scenario.plan.replicas.stale()) listen_for_termination();
-  try {
-    server.serve();
-  } catch (...) {
-    heartbeat.describe_activity(nullptr);
-    throw;
-  }
-  heartbeat.describe_activity(nullptr);
-}
 
 // Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them. Returns
 // the exit status.

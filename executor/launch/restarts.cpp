@@ -16,7 +16,7 @@
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/run_signals.hpp"
 #include "executor/telemetry/log.hpp"
-#include "executor/telemetry/metrics_log.hpp"
+#include "executor/telemetry/prometheus_file.hpp"
 #include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {

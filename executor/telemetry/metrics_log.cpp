@@ -28,25 +28,6 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
-std::filesystem::path prometheus_beside(std::filesystem::path file) {
-  return file.replace_extension(".prom");
-}
-
-// Returns the last complete line, or null. Text after the last line feed is a truncated line.
-nlohmann::ordered_json last_line(const std::filesystem::path& file) {
-  if (!kind_unless_regular(file).empty()) return {};
-  // The bytes that are read; a line has about a hundredth of them.
-  constexpr std::streamoff kLongest = 1 << 16;
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
-  stream.seekg(std::max<std::streamoff>(0, size - kLongest));
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n'));
-  // Without a previous line feed this is npos + 1, which is 0.
-  auto line = nlohmann::ordered_json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
-  return line.is_object() ? line : nlohmann::ordered_json();
-}
-
 // The limit on a line in bytes.
 constexpr std::size_t kLongestLine = std::size_t{1} << 20U;
 constexpr std::size_t kMaxProblems = 100;
@@ -116,7 +97,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
     : file_(file),
       figures_(figures),
       noise_(figures.small_batch_tokens, figures.tokens_per_step, noise),
-      prometheus_(prometheus_beside(file)) {
+      prometheus_(file) {
   // Written beside the earlier file until it holds all lines to keep.
   const std::filesystem::path other = unfinished_name(file);
   stream_.open(other);
@@ -165,6 +146,11 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
+  line["unix_time_s"] =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto computed = [](double seconds) { return seconds > 0.0; };
+  if (std::ranges::any_of(report.rank_compute_s, computed))
+    line["rank_compute_s"] = report.rank_compute_s;
   if (!figures_.device.empty()) line["device"] = figures_.device;
   if (!figures_.program.empty()) line["program"] = figures_.program;
   append(line.dump() + '\n');
@@ -199,14 +185,6 @@ MetricsLog::~MetricsLog() {
   }
 }
 
-void write_prometheus_of_last_line(const std::filesystem::path& file) {
-  const nlohmann::ordered_json line = last_line(file);
-  if (line.is_null()) return;
-  PrometheusFile prometheus(prometheus_beside(file));
-  prometheus.update(line);
-  prometheus.write();
-}
-
 ProgressLine::ProgressLine(bool wanted, std::chrono::milliseconds between)
     : wanted_(wanted && isatty(STDERR_FILENO) == 1), between_(between) {}
 
@@ -220,27 +198,6 @@ void ProgressLine::show(const std::string& text) {
   write_to_stderr(fmt::format("\r{}\033[K", text));
   last_ = now;
   shown_ = true;
-}
-
-void PrometheusFile::update(const nlohmann::ordered_json& figures) {
-  constexpr std::chrono::seconds kBetween{1};
-  text_.clear();
-  for (const auto& [name, value] : figures.items()) {
-    if (!value.is_number() && !value.is_null()) continue;
-    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name,
-                         value.is_null() ? "NaN" : value.dump());
-  }
-  written_ = false;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < kBetween) return;
-  last_ = now;
-  write();
-}
-
-void PrometheusFile::write() {
-  if (written_) return;
-  replace_file(file_, text_);
-  written_ = true;
 }
 
 bool for_each_earlier_step(

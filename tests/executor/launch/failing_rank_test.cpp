@@ -42,7 +42,8 @@ void expect_prometheus_of_last_line(const std::filesystem::path& run) {
   if (last.empty()) return;
   const auto step = nlohmann::json::parse(last).at("step").get<std::int64_t>();
   EXPECT_THAT(content_of(run / "metrics.prom"),
-              HasSubstr("\nshardwright_step " + std::to_string(step) + "\n"));
+              HasSubstr("\nshardwright_step{run=\"" + run.filename().string() + "\"} " +
+                        std::to_string(step) + "\n"));
 }
 
 class FailingRank : public testing::TestWithParam<int> {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cmath>
 #include <csignal>
 #include <set>
 #include <vector>
@@ -97,50 +96,6 @@ TEST_F(EarlierMetrics, OfANewRunAreNotRead) {
   write("no JSON\n" + kStep1);
   const MetricsLog log(file_, {}, 0);
   EXPECT_EQ(content_of(file_), "");
-}
-
-class Prometheus : public testing::Test {
- protected:
-  std::string text() const {
-    return content_of(std::filesystem::path(file_).replace_extension(".prom"));
-  }
-
-  std::filesystem::path file_ = scratch_path("metrics.jsonl");
-};
-
-// The second of two steps within a second is written at the end, also if the run does not end
-// normally.
-TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
-  {
-    MetricsLog log(file_, {}, 0);
-    StepReport report;
-    report.step = 6;
-    report.seconds = 0.1;
-    log.write(report, {});
-    report.step = 7;
-    report.loss = std::nan("");
-    report.gradient_norm = HUGE_VAL;
-    log.write(report, {});
-    EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 6\n"));
-  }
-  for (const char* gauge : {"step 7", "loss NaN", "gradient_norm NaN", "step_s 0.1"})
-    EXPECT_THAT(text(), testing::HasSubstr(std::string("\nshardwright_") + gauge + "\n"));
-}
-
-// The metrics are those of a killed process, truncated or not.
-TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
-  scratch_path("metrics.prom");
-  for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
-    std::ofstream(file_) << none;
-    write_prometheus_of_last_line(file_);
-    EXPECT_EQ(text(), "");
-  }
-  std::ofstream(file_) << kStep0;
-  write_prometheus_of_last_line(file_);
-  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_loss 5.5\n"));
-  std::ofstream(file_) << std::string(1 << 17, '\n') << kStep0 << kStep1 << "{\"step\":2,";
-  write_prometheus_of_last_line(file_);
-  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 1\n"));
 }
 
 TEST(MetricsFile, ThatCannotBeWrittenIsNamedWithTheReason) {
