@@ -10,8 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +23,6 @@
 #include "core/spec/parameter_servers.hpp"
 #include "core/spec/pools.hpp"
 #include "core/spec/scenario.hpp"
-#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_export.hpp"
 #include "executor/checkpoint/weight_files.hpp"
@@ -37,13 +34,13 @@
 #include "executor/launch/local_launcher.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rank_process.hpp"
+#include "executor/launch/restarts.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_options.hpp"
+#include "executor/launch/run_signals.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/run_checks.hpp"
 #include "executor/telemetry/log.hpp"
-#include "executor/telemetry/metrics_log.hpp"
-#include "executor/telemetry/run_files.hpp"
 
 namespace {
 
@@ -78,97 +75,6 @@ std::string token_of(const LaunchPlace& place) {
                       kLeast)}});
   }
   return token.value_or("");
-}
-
-// Writes a plan for the `left` of `all` ranks and returns its file.
-std::string plan_for_remaining_ranks(const RunOptions& options, const std::string& plan,
-                                     std::int64_t left, std::int64_t all) {
-  std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
-  replan(options.planner, plan, left, file);
-  const Plan now = load_scenario(file).plan;
-  log_info(fmt::format("{} of {} ranks are left; continuing with dp {} tp {} pp {}: {}", left, all,
-                       now.dp, now.tp, now.pp, file));
-  return file;
-}
-
-// A killed rank may have written its last step to the metrics but not to metrics.prom.
-LaunchResult launch_once(const RunOptions& options, std::int64_t world, LoadBalancer& balancer,
-                         const std::vector<std::string>& arguments) {
-  std::function<void(LocalStore&)> meanwhile;
-  if (options.rebalance) meanwhile = [&](LocalStore& store) { balancer.poll(store); };
-  LaunchResult result = launch_ranks(world, arguments, {options.timeout()}, meanwhile);
-  try {
-    if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
-  } catch (const RuntimeFailure& error) {
-    log_warning(printable(error.what()));
-  }
-  return result;
-}
-
-// Writes the plan with twice the batch and returns its file.
-std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
-  Scenario scenario = load_scenario(plan);
-  scenario.plan.global_batch *= 2;
-  for (PoolReplicas& part : scenario.plan.replica_pools) part.microbatches *= 2;
-  const auto file = options.out / fmt::format("plan-for-batch-{}.json", scenario.plan.global_batch);
-  write_json(file, to_json(scenario));
-  log_info(
-      fmt::format("the gradient noise scale asks for a larger batch: continuing with {} "
-                  "sequences: {}",
-                  scenario.plan.global_batch, file.string()));
-  return file.string();
-}
-
-// Ranks that end well before the last step ask for another plan.
-bool ended_early(const RunOptions& options) {
-  if (!options.grows_batch() && !options.rebalance) return false;
-  const auto steps = CheckpointFolder(options.checkpoint_folder()).steps();
-  return !steps.empty() && steps.front() < options.last_step();
-}
-
-LaunchResult continue_under(const RunOptions& options, std::int64_t world, const std::string& plan,
-                            LoadBalancer& balancer, std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
-  const std::vector<std::string> more = balancer.options();
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return launch_once(options, world, balancer, arguments);
-}
-
-// Goes on under plans with the batches, or the shares of work, that ranks ask for; `plan` becomes
-// the last of them.
-LaunchResult go_on(const RunOptions& options, std::int64_t world, std::string& plan,
-                   LoadBalancer& balancer, const std::vector<std::string>& given,
-                   LaunchResult result) {
-  while (result.status == 0 && !result.stopped && ended_early(options)) {
-    if (options.grows_batch()) plan = plan_with_twice_the_batch(options, plan);
-    plan = balancer.take_plan().value_or(plan);
-    result = continue_under(options, world, plan, balancer, given);
-  }
-  return result;
-}
-
-// Starts the ranks, and restarts them after failures.
-int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
-  std::string plan = options.plan_now();
-  LoadBalancer balancer(options.planner, plan, options.out);
-  LaunchResult result =
-      go_on(options, world, plan, balancer, given, launch_once(options, world, balancer, given));
-  const std::int64_t all = world;
-  // The plan may use fewer ranks than are left.
-  std::int64_t left = all;
-  for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
-    if (result.status == 0 || result.status == kBadInput || result.stopped) break;
-    log_info(fmt::format("restart {} of {}", restart, options.restarts));
-    if (options.elastic && !result.lost.empty()) {
-      left -= static_cast<std::int64_t>(result.lost.size());
-      plan = plan_for_remaining_ranks(options, plan, left, all);
-      world = load_scenario(plan).plan.world_size();
-    }
-    plan = balancer.take_plan().value_or(plan);
-    result = go_on(options, world, plan, balancer, given,
-                   continue_under(options, world, plan, balancer, given));
-  }
-  return result.status;
 }
 
 // Reads a plan file and sets the number of its parameter servers, if it has any and leaves that
@@ -313,6 +219,7 @@ CheckedRun check_run(const RunOptions& options) {
   // does not change before the ranks have agreed (run_rank).
   if (!place || place->serves_rendezvous) {
     check_run_folder(options);
+    check_free_space(options, scenario.model);
     for (const std::string& remark : remarks_on(options)) log_warning(remark);
   }
   return {scenario, device, place};
@@ -333,10 +240,9 @@ int run(const RunOptions& options, const CheckedRun& checked,
                         plan.dp, plan.tp, plan.pp, plan.global_batch));
   std::optional<FolderLock> folder;
   if (!place) folder.emplace(prepare_run_folder(options));
-  if (launches) return launch(options, world, arguments);
+  if (launches) return launch_with_restarts(options, world, arguments);
   if (!place) place = LaunchPlace{};
-  run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
-  return 0;
+  return run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
 }
 
 // Returns this rank's place as the other ranks may see it.
@@ -440,6 +346,7 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app("Train a model under a plan, on one or many ranks",
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
+  listen_for_save_requests();
   add_run_options(app, options);
   if (by_command)
     app.footer("--options FILE takes options from a file in YAML or JSON, as in steps: 40.");
@@ -473,9 +380,8 @@ int main(int argc, char** argv) {
   } catch (const BadInputReportedElsewhere&) {
     return kBadInput;
   } catch (const ReportedElsewhere&) {
-    return kFailure;
+    return stop_status() != 0 ? stop_status() : kFailure;
   } catch (const std::exception& error) {
-    if (stop_status() != 0) return stop_status();
     log_error(fmt::format("shardwright-executor: {}", printable(error.what())));
     return kFailure;
   }

@@ -36,6 +36,7 @@ void prepare_standard_streams() {
     [[maybe_unused]] const int opened = open("/dev/null", O_RDONLY);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void print_message(std::string_view message) {

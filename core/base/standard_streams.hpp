@@ -8,8 +8,8 @@ namespace shardwright {
 
 // Prepares the standard streams before anything is opened. A stream that the caller closed would
 // lend its number to the next file that is opened, and printed text would end up in there. Writing
-// to a pipe whose reader is gone would end the program (SIGPIPE); afterwards it is an error like
-// any other.
+// to a pipe whose reader is gone, or beyond the limit on the size of a file, would end the program
+// (SIGPIPE, SIGXFSZ); afterwards it is an error like any other.
 void prepare_standard_streams();
 
 // Writes a message and a line feed to standard error. A message that cannot be written (a full

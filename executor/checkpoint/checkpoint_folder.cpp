@@ -114,6 +114,9 @@ StateFile read_state_file(const std::filesystem::path& file) {
   read.state.model_checksum = reader.text_or("model_checksum", "");
   if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
   read.state.data_checksum = reader.text_or("data_checksum", "");
+  if (auto options = reader.object_if("options")) {
+    for (const std::string& name : options->keys()) read.state.options[name] = options->text(name);
+  }
   if (auto noise = reader.object_if("noise_scale")) read.state.noise = read_noise(*noise);
   ObjectReader sums = reader.object("checksums");
   read.model_checksum = sums.text(kModelFile);
@@ -182,6 +185,7 @@ void CheckpointFolder::finish(const RunState& state) {
                                      {"model_checksum", state.model_checksum},
                                      {"data_tokens", digits_of(state.data_tokens)},
                                      {"data_checksum", state.data_checksum},
+                                     {"options", state.options},
                                      {"noise_scale",
                                       {{"signal", state.noise.signal},
                                        {"noise_tokens", state.noise.noise},

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,8 @@ struct RunState {
   std::string model_checksum;
   std::uint64_t data_tokens = 0;
   std::string data_checksum;
+  // The run's hyperparameters, by option.
+  std::map<std::string, std::string> options;
   // The running means that rank 0 keeps.
   NoiseMeans noise;
 

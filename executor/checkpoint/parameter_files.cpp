@@ -96,6 +96,13 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
   create_safetensors(folder / kOptimizerFile, moments);
 }
 
+std::uintmax_t checkpoint_bytes(const ModelSpec& model) {
+  std::uintmax_t bytes = 0;
+  for (const StoredTensor& tensor : stored_tensors(model))
+    bytes += static_cast<std::uintmax_t>(tensor.elements()) * kArrays.size() * sizeof(float);
+  return bytes;
+}
+
 void copy_parameters(const ParameterStore& parameters, std::vector<ParameterPiece>& pieces) {
   std::size_t used = 0;
   parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace shardwright::executor {
 
 // Creates the files that the ranks then write into. Throws RuntimeFailure.
 void create_parameter_files(const std::filesystem::path& folder, const ModelSpec& model);
+
+// Bytes of the tensors in these files.
+std::uintmax_t checkpoint_bytes(const ModelSpec& model);
 
 // The part of a parameter that one rank writes: elements `range` of the unit that contains the
 // slice.

@@ -14,9 +14,11 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "executor/comm/communicator.hpp"
+#include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -175,6 +177,13 @@ void UnauthenticatedPeers::accept(const Socket& listener, const std::string& cha
   Socket socket(
       accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
   if (!socket.is_open()) {
+    if (errno == EMFILE || errno == ENFILE) {
+      static std::once_flag warned;
+      std::call_once(warned, [] {
+        log_warning(
+            fmt::format("ranks that connect have to wait: {} (ulimit -n)", std::strerror(EMFILE)));
+      });
+    }
     // Trying again at once would spin, for instance if too many files are open.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return;

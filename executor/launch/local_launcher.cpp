@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,13 +13,16 @@
 #include <cstring>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"
+#include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/rendezvous.hpp"
+#include "executor/launch/run_signals.hpp"
 #include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
@@ -26,22 +30,8 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr std::chrono::milliseconds kProcessPollInterval{5};
-// The exit status of a process that a signal ended is this plus the signal's number.
-constexpr int kSignalStatus = 128;
-
-// The signal that asked this launcher to stop, or 0.
-volatile std::sig_atomic_t stop_signal = 0;
-
-extern "C" void remember_signal(int signal) {
-  stop_signal = signal;
-}
-
-void handle_stop_signals(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  for (const int signal : kStopSignals) sigaction(signal, &action, nullptr);
-}
+// Ends a rank at once, also one that has something to save.
+constexpr int kEndAtOnce = SIGINT;
 
 // Returns the environment of a rank: this process's own and the rank's place.
 std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
@@ -67,7 +57,7 @@ class RankProcesses {
  public:
   explicit RankProcesses(const RankWatch& watch) : watch_(watch) {}
   ~RankProcesses() {
-    signal_all(SIGKILL);
+    stop_all(SIGKILL);
     while (running() > 0) poll();
   }
   RankProcesses(const RankProcesses&) = delete;
@@ -84,7 +74,7 @@ class RankProcesses {
       throw RuntimeFailure(std::string("cannot start a process: ") + std::strerror(errno));
     if (process == 0) {
       // The child of a process with threads may only call async-signal-safe functions.
-      handle_stop_signals(SIG_DFL);
+      forget_signals();
       held.release();
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != launcher) _exit(1);
@@ -105,7 +95,7 @@ class RankProcesses {
       log_debug(fmt::format("rank {} ended with status {}", rank, code));
       // Bad input on one rank makes the others fail, so its status takes precedence.
       if (code != 0 && (first_failure_ == 0 || code == kBadInputStatus)) first_failure_ = code;
-      if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
+      if (!WIFSIGNALED(status) || stopping_ || stop_status() != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
       log_error(fmt::format("signal {} ({}) ended {}", WTERMSIG(status),
                             strsignal(WTERMSIG(status)), watch_.name(number)));
@@ -124,10 +114,15 @@ class RankProcesses {
   }
 
   void signal_all(int signal) {
-    stopping_ = true;
     for (const Rank& rank : ranks_) {
       if (rank.running) kill(rank.process, signal);
     }
+  }
+
+  // Ranks that a signal ends from now on are not lost.
+  void stop_all(int signal) {
+    stopping_ = true;
+    signal_all(signal);
   }
 
   std::ptrdiff_t running() const {
@@ -149,10 +144,13 @@ class RankProcesses {
   bool stopping_ = false;
 };
 
-// Waits until all ranks have ended, one has failed, or this process is asked to stop.
+// Waits until all ranks have ended, one has failed, or this process is asked to stop at once.
 void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits,
                     const std::function<void()>& meanwhile) {
-  while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) {
+  bool terminated = false;
+  while (ranks.running() > 0 && ranks.first_failure() == 0 && !asked_to_end_at_once()) {
+    if (take_save_request()) ranks.signal_all(SIGUSR1);
+    if (stop_status() != 0 && !std::exchange(terminated, true)) ranks.signal_all(SIGTERM);
     ranks.poll();
     meanwhile();
     if (limits.silence) ranks.check_heartbeats(*limits.silence);
@@ -190,17 +188,30 @@ int run_quietly(std::vector<std::string> arguments) {
 
 }  // namespace
 
-int stop_status() {
-  return stop_signal == 0 ? 0 : kSignalStatus + stop_signal;
+void raise_file_limit(std::int64_t world) {
+  // A rank has a few connections to the store, a few files, and at most two connections to each
+  // other rank, in both directions of a pipeline or in two groups.
+  constexpr std::int64_t kOthers = 64, kForEachRank = 4;
+  const auto needed = static_cast<rlim_t>(kOthers + kForEachRank * world);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < needed) {
+    throw InputError("the limit on open files (ulimit -Hn)",
+                     {{"", fmt::format("{}", limit.rlim_max),
+                       fmt::format("at least {} for {} ranks", needed, world)}});
+  }
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, needed));
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,
                           const std::function<void(LocalStore& store)>& meanwhile) {
+  raise_file_limit(world);
   const std::string token = new_token();
   TcpStoreServer rendezvous(kLoopback, 0, token);
   const RankWatch watch(rendezvous.local_store(), world, host_name());
-  handle_stop_signals(remember_signal);
+  listen_for_stop_signals();
   RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
@@ -211,11 +222,15 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
     const auto deadline = std::chrono::steady_clock::now() + limits.grace;
     while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.poll();
   };
-  // Every rank learns of bad input and exits by itself; one of them reports it.
-  if (ranks.first_failure() == kBadInputStatus) wait_for_ends();
-  if (ranks.running() > 0) ranks.signal_all(SIGTERM);
+  // Every rank learns of bad input and exits by itself; one of them reports it. So do ranks that
+  // stop after a step.
+  const bool all_end = ranks.first_failure() == kBadInputStatus ||
+                       (ranks.first_failure() == kTerminatedStatus && !asked_to_end_at_once());
+  if (all_end) wait_for_ends();
+  if (ranks.running() > 0) ranks.stop_all(kEndAtOnce);
   wait_for_ends();
   if (stop_status() != 0) return {stop_status(), true, {}};
+  if (ranks.first_failure() == kTerminatedStatus) return {kTerminatedStatus, true, {}};
   if (const auto bad = reported_bad_input(rendezvous.local_store())) {
     log_error(*bad);
     return {kBadInputStatus, false, {}};
@@ -227,7 +242,7 @@ void replan(const std::string& planner, const std::string& plan, std::int64_t ra
             const std::filesystem::path& out) {
   const int status = run_quietly({planner, "replan", plan, "--ranks", fmt::format("{}", ranks),
                                   "--out", out.string(), "--force", "--no-progress"});
-  if (stop_status() != 0) throw RuntimeFailure("stopped during the search for a plan");
+  if (stop_status() != 0) throw ReportedElsewhere("stopped during the search for a plan");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw RuntimeFailure(fmt::format("no plan fits the {} ranks that are left", ranks));
 }

@@ -17,6 +17,7 @@ struct LaunchResult {
   // The exit status, as in a shell, of the rank that failed first; kBadInputStatus if any rank
   // found bad input; 0 if none failed.
   int status = 0;
+  // A signal asked this process or a rank to stop.
   bool stopped = false;
   // Ranks that a signal ended or that fell silent, ascending.
   std::vector<std::int64_t> lost;
@@ -34,22 +35,23 @@ inline constexpr int kLostStatus = 1;
 // The exit status of a run with bad input.
 inline constexpr int kBadInputStatus = 2;
 
-// Returns the exit status, as in a shell, of a process that a signal asked to stop while or after
-// it launched ranks; 0 if none did.
-int stop_status();
+// Raises this process's limit on open files, which the ranks inherit, as far as it may. Throws
+// InputError if `world` ranks need more.
+void raise_file_limit(std::int64_t world);
 
 // Runs this program once for each of `world` ranks with the same arguments and waits for them. This
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
-// report (report_bad_input) is printed once. `meanwhile`, unless it is null, is called again and
-// again with the store while all ranks run.
+// report (report_bad_input) is printed once. SIGTERM and SIGUSR1 are passed on to the ranks, which
+// save their states (run_signals.hpp). `meanwhile`, unless it is null, is called again and again
+// with the store while all ranks run. Throws as raise_file_limit does.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,
                           const std::function<void(LocalStore& store)>& meanwhile = nullptr);
 
 // Runs `shardwright replan`, which writes to `out` the plan with which the run of `plan` continues
 // on at most `ranks` ranks. `planner` is the command shardwright. Throws RuntimeFailure if there is
-// no such plan, or if this process is asked to stop (stop_status).
+// no such plan, and ReportedElsewhere if this process is asked to stop.
 void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
             const std::filesystem::path& out);
 

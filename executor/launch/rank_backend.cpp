@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/kernels/cpu/bf16_kernels.hpp"
+#include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -43,6 +45,14 @@ std::string claim_key(std::int64_t rank) {
 
 const char* name_of(Device device) {
   return device == Device::Cuda ? "cuda" : "cpu";
+}
+
+OpenCommunicator with_log(OpenCommunicator open) {
+  return [open = std::move(open)](const std::string& key, int rank, int size) {
+    auto communicator = open(key, rank, size);
+    log_debug(fmt::format("connected communicator {} as member {} of {}", key, rank, size));
+    return communicator;
+  };
 }
 
 Device choose_device(const std::string& wanted, Precision precision) {

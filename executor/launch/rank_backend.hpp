@@ -29,6 +29,9 @@ class RankBackend {
   virtual MakeQueues queues() = 0;
 };
 
+// Logs each communicator that it opens.
+OpenCommunicator with_log(OpenCommunicator open);
+
 struct BackendOptions {
   std::chrono::milliseconds timeout{60'000};
   bool share_gpu = false;

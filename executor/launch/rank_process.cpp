@@ -4,18 +4,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/lowering/lowering.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
+#include "executor/checkpoint/resumed_state.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
@@ -27,11 +30,14 @@
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
-#include "executor/runtime/parameter_server.hpp"
+#include "executor/launch/run_signals.hpp"
+#include "executor/launch/server_process.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/runtime/run_checks.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
+#include "executor/telemetry/run_summary.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -49,14 +55,6 @@ struct Corpus {
   TokenFile file;
   std::string checksum = file.checksum();
 };
-
-OpenCommunicator with_log(OpenCommunicator open) {
-  return [open = std::move(open)](const std::string& key, int rank, int size) {
-    auto communicator = open(key, rank, size);
-    log_debug(fmt::format("connected communicator {} as member {} of {}", key, rank, size));
-    return communicator;
-  };
-}
 
 class RankRun {
  public:
@@ -87,6 +85,7 @@ class RankRun {
     state_.model_checksum = architecture_checksum(scenario.model);
     state_.data_tokens = loader_.training_tokens();
     state_.data_checksum = data.checksum;
+    state_.options = hyperparameters_of(options, plan_);
     if (options.rebalance && rank_ == 0)
       slow_ranks_.emplace(program_, options.slowdowns, *rendezvous.store());
     heartbeat_.describe_activity([this] { return describe_activity(); });
@@ -104,18 +103,25 @@ class RankRun {
       write_json(options_.out / "plan.json", to_json(scenario_));
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
+    listen_for_requests();
+    began_ = std::chrono::steady_clock::now();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
-    while (state_.steps < options_.last_step() && !wants_other_plan_) {
+    while (state_.steps < options_.last_step() && !wants_other_plan_ && !requested_.stop) {
       const std::int64_t step = state_.steps;
       step_ = step;
       activity_ = Activity::Training;
       StepReport report = run_step(step);
-      if (options_.rebalance) watch_ranks(report);
+      requested_ = report.requested;
+      wants_other_plan_ = requested_.replan;
+      if (slow_ranks_) watch_ranks(report);
       if (options_.validates_after(step + 1) && std::isfinite(report.loss))
         report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
       if (metrics) {
-        metrics->write(report, memory_of(trainer_, backend_->kernels()), stalled - stalled_before_);
+        try_telemetry([&] {
+          metrics->write(report, memory_of(trainer_, backend_->kernels()),
+                         stalled - stalled_before_);
+        });
       }
       stalled_before_ = stalled;
       if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
@@ -128,20 +134,19 @@ class RankRun {
       if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
         report.update ? fail_alone(report) : fail_for_not_finite(report);
       last_ = report;
+      summary_.add(report);
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
-      if (!options_.saves_after(state_.steps) && !wants_other_plan_) continue;
-      activity_ = Activity::Saving;
-      trainer_.collect_states();
-      checkpoints_.save(state_);
-      if (rank_ == 0)
-        log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
-                              checkpoints_.times().stalled_s - stalled_before_));
+      const bool asked = requested_.save || requested_.stop;
+      if (options_.saves_after(state_.steps) || wants_other_plan_ || asked) save();
+      if (asked) report_requested_checkpoint();
     }
     activity_ = Activity::Saving;
     checkpoints_.finish();
-    if (metrics) metrics->finish();
+    if (metrics) try_telemetry([&] { metrics->finish(); });
   }
+
+  bool was_terminated() const { return requested_.stop; }
 
   void print_result() const {
     if (!last_)
@@ -150,23 +155,51 @@ class RankRun {
     fmt::print("{} steps, loss {:.4f}, {}\n", state_.steps, last_->loss,
                options_.metrics_file().string());
     const CheckpointTimes& times = checkpoints_.times();
-    if (times.count == 0) return;
-    fmt::print("checkpoints: {}; each stalled training for {:.4f} s\n", times.count,
-               times.stalled_s / static_cast<double>(times.count));
+    if (times.count > 0)
+      fmt::print("checkpoints: {}; each stalled training for {:.4f} s\n", times.count,
+                 times.stalled_s / static_cast<double>(times.count));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began_;
+    fmt::print("{}\n", summary_.limit(elapsed.count(), times.stalled_s));
   }
 
  private:
-  // All ranks call it. Rank 0 learns what each has computed, and the others whether there is
-  // another plan.
+  // Signals before the first step end the process: it has nothing to save. Plans whose state is in
+  // no checkpoint, or whose replicas do not agree in each step, end at once.
+  void listen_for_requests() {
+    const bool saves = allows_checkpoints(plan_) && !plan_.replicas.stale();
+    if (saves) listen_for_termination();
+    trainer_.poll_requests([this, saves] {
+      RankRequests requests = saves ? requests_by_signals() : RankRequests();
+      requests.replan = slow_ranks_ && slow_ranks_->has_other_plan();
+      return requests;
+    });
+  }
+
+  void save() {
+    activity_ = Activity::Saving;
+    trainer_.collect_states();
+    checkpoints_.save(state_);
+    if (rank_ == 0)
+      log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
+                            checkpoints_.times().stalled_s - stalled_before_));
+  }
+
+  // All ranks call it after a checkpoint that a signal asked for.
+  void report_requested_checkpoint() {
+    checkpoints_.finish();
+    if (rank_ != 0) return;
+    const std::string file = CheckpointFolder(options_.checkpoint_folder()).path(state_.steps);
+    log_info(requested_.stop
+                 ? fmt::format("stopped by SIGTERM after {} of {} steps, with the checkpoint {}; "
+                               "the same command with --resume trains the rest",
+                               state_.steps, options_.training.steps, file)
+                 : fmt::format("checkpoint after {} of {} steps, as SIGUSR1 asked: {}; training "
+                               "goes on, and the same command with --resume goes on from here",
+                               state_.steps, options_.training.steps, file));
+  }
+
   void watch_ranks(StepReport& report) {
-    const auto world = static_cast<std::size_t>(trainer_.world());
-    std::vector<double> sums(world + 1);
-    sums[static_cast<std::size_t>(rank_)] = report.phases.forward_s + report.phases.backward_s;
-    sums[world] = slow_ranks_ && slow_ranks_->has_other_plan() ? 1.0 : 0.0;
-    sums = trainer_.sum_over_world(std::move(sums));
-    wants_other_plan_ = sums[world] > 0.0;
-    if (!slow_ranks_) return;
-    slow_ranks_->add(report.step, std::span(sums).first(world));
+    slow_ranks_->add(report.step, report.rank_compute_s);
     report.slowest = slow_ranks_->slowest();
   }
 
@@ -295,20 +328,17 @@ class RankRun {
   // Returns false if there is no checkpoint.
   bool resume() {
     const std::optional<RunState> found =
-        checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
+        checkpoints_.load_newest([this](const RunState& state) { check_resumed(state); });
     if (!found) {
       if (rank_ == 0)
         log_info(fmt::format("no checkpoint in {}: starting at step 0",
                              options_.checkpoint_folder().string()));
       return false;
     }
-    if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
-      log_warning(fmt::format("{} has {} tokens, but earlier steps were trained on data with {}",
-                              options_.data.string(), state_.data_tokens, found->data_tokens));
-    else if (rank_ == 0 && !found->data_checksum.empty() &&
-             found->data_checksum != state_.data_checksum)
-      log_warning(fmt::format("{} has other tokens than the data of earlier steps",
-                              options_.data.string()));
+    if (rank_ == 0) {
+      for (const std::string& change : changes_since(*found, state_, options_.data.string()))
+        log_warning(change);
+    }
     if (rank_ == 0) log_debug(fmt::format("resuming from the checkpoint of step {}", found->steps));
     state_.steps = found->steps;
     state_.samples = found->samples;
@@ -316,20 +346,14 @@ class RankRun {
     return true;
   }
 
-  // Throws InputError on rank 0 and BadInputReportedElsewhere on the others if the checkpoint
-  // belongs to another model, seed or sequence length.
-  void check_continues(const RunState& found) const {
-    const auto refuse = [this](const std::string& was, const std::string& expected) {
-      if (rank_ != 0) throw BadInputReportedElsewhere("--resume: " + was);
-      throw InputError("--resume", {{"", was, expected}});
-    };
-    if (!found.model_checksum.empty() && found.model_checksum != state_.model_checksum)
-      refuse(fmt::format("a checkpoint of another model, {}", found.model),
-             fmt::format("the model of the plan, {}", state_.model));
-    if (found.seed != state_.seed || found.seq_len != state_.seq_len)
-      refuse(fmt::format("a checkpoint of a run with --seed {} and sequences of {} tokens",
-                         found.seed, found.seq_len),
-             fmt::format("--seed {} and sequences of {} tokens", state_.seed, state_.seq_len));
+  // Throws InputError on rank 0 and BadInputReportedElsewhere on the others.
+  void check_resumed(const RunState& found) const {
+    try {
+      check_continues(found, state_);
+    } catch (const InputError& error) {
+      if (rank_ == 0) throw;
+      throw BadInputReportedElsewhere(error.what());
+    }
   }
 
   StepReport run_step(std::int64_t step) {
@@ -338,8 +362,20 @@ class RankRun {
       return trainer_.step(step, batch);
     StepRecorder recorder(plan_, rank_);
     const StepReport report = trainer_.step(step, batch, &recorder);
-    write_timeline(options_.out, step, rank_, recorder.take());
+    try_telemetry([&] { write_timeline(options_.out, step, rank_, recorder.take()); });
     return report;
+  }
+
+  // Training goes on without what cannot be written, for instance on a full disk.
+  void try_telemetry(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const RuntimeFailure& error) {
+      if (std::exchange(warned_of_telemetry_, true)) return;
+      log_warning(
+          fmt::format("{}; training goes on without what cannot be written, and tries again",
+                      printable(error.what())));
+    }
   }
 
   const RunOptions& options_;
@@ -359,40 +395,27 @@ class RankRun {
   RunCheckpoints checkpoints_;
   RunState state_;
   std::optional<StepReport> last_;
+  RunSummary summary_;
+  // The beginning of the first step.
+  std::chrono::steady_clock::time_point began_;
   // Time spent waiting for checkpoints up to the last step.
   double stalled_before_ = 0.0;
   // The run is to continue under another plan: with twice the batch, or other shares of the work.
   bool wants_other_plan_ = false;
+  bool warned_of_telemetry_ = false;
+  // What signals asked any rank for during the last step.
+  RankRequests requested_;
   // Rank 0 of a run that moves work has it.
   std::optional<SlowRankReports> slow_ranks_;
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
-// A process that holds a part of the parameters. The ranks of servers follow those of the plan.
-void serve_parameters(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-                      Rendezvous& rendezvous, Heartbeat& heartbeat) {
-  const std::int64_t number = place.rank - scenario.plan.world_size();
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  const auto backend = open_backend(Device::Cpu, rendezvous.store(), place, {options.timeout()});
-  ParameterServer server(scenario.model, program, number, backend->kernels(),
-                         with_log(backend->opener()));
-  heartbeat.describe_activity([&] {
-    return fmt::format("parameter server {}, after {} updates", number, server.updates());
-  });
-  try {
-    server.serve();
-  } catch (...) {
-    heartbeat.describe_activity(nullptr);
-    throw;
-  }
-  heartbeat.describe_activity(nullptr);
-}
-
-// Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them.
-void join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-                    Device device, const std::string& token, std::optional<RankWatch>& watch,
-                    std::optional<Rendezvous>& rendezvous) {
+// Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them. Returns
+// the exit status.
+int join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+                   Device device, const std::string& token, std::optional<RankWatch>& watch,
+                   std::optional<Rendezvous>& rendezvous) {
   const Corpus data{TokenFile(options.data)};
   const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.checksum);
   rendezvous.emplace(place, token, options.timeout());
@@ -414,17 +437,20 @@ void join_and_train(const RunOptions& options, const Scenario& scenario, const L
   } else {
     prepare();
   }
-  if (place.rank >= scenario.plan.world_size())
-    return serve_parameters(options, scenario, place, *rendezvous, heartbeat);
+  if (place.rank >= scenario.plan.world_size()) {
+    serve_parameters(options, scenario, place, *rendezvous, heartbeat);
+    return 0;
+  }
   RankRun run(options, scenario, place, device, data, *rendezvous, heartbeat, check_others);
   run.train();
   if (place.rank == 0) run.print_result();
+  return run.was_terminated() ? kTerminatedStatus : 0;
 }
 
 }  // namespace
 
-void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
-              Device device, const std::string& token) {
+int run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+             Device device, const std::string& token) {
   std::optional<RankWatch> watch;
   std::optional<Rendezvous> rendezvous;
   const auto bad_input = [&] {
@@ -438,7 +464,7 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
                : find_lost_ranks(*rendezvous, place, watch ? &*watch : nullptr, options.timeout());
   };
   try {
-    join_and_train(options, scenario, place, device, token, watch, rendezvous);
+    return join_and_train(options, scenario, place, device, token, watch, rendezvous);
   } catch (const InputError& error) {
     if (!bad_input()) throw;
     // The launcher prints it.

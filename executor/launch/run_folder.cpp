@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
+#include "executor/checkpoint/parameter_files.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 
 namespace shardwright::executor {
@@ -38,7 +41,48 @@ void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t ste
         "a checkpoint to resume from, or --force as well to start anew without them"}});
 }
 
+// Of the files in a folder and those below it.
+std::uintmax_t bytes_below(const std::filesystem::path& folder) {
+  std::uintmax_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
+    const std::uintmax_t size = entry.is_regular_file(error) ? entry.file_size(error) : 0;
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+// The nearest folder above that exists, or the path itself.
+std::filesystem::path existing(std::filesystem::path path) {
+  path = std::filesystem::absolute(path);
+  std::error_code error;
+  while (!std::filesystem::exists(path, error) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
+
 }  // namespace
+
+void check_free_space(const RunOptions& options, const ModelSpec& model) {
+  if (options.checkpoint_every == 0) return;
+  // One more than are kept while it is written.
+  const std::int64_t most =
+      std::min(options.keep_checkpoints + 1, options.last_step() / options.checkpoint_every);
+  const auto each = checkpoint_bytes(model);
+  const std::uintmax_t needed = static_cast<std::uintmax_t>(most) * each;
+  const std::filesystem::path disk = existing(options.checkpoint_folder());
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(disk, error);
+  if (error || space.available + bytes_below(options.checkpoint_folder()) >= needed) return;
+  const auto text = [](std::uintmax_t bytes) {
+    return format_bytes(Bytes(static_cast<double>(bytes)));
+  };
+  throw InputError(
+      "--out", {{"", fmt::format("{} of free space in {}", text(space.available), disk.string()),
+                 fmt::format("{}: {} checkpoints of {} at the same time (--keep, and "
+                             "the one that is being written)",
+                             text(needed), most, text(each))}});
+}
 
 void check_run_folder(const RunOptions& options) {
   if (options.resume) {

@@ -28,8 +28,13 @@ void add_plan(const Scenario& scenario, RunInputs& inputs) {
     inputs["/plan" + pointer] = value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-void add_training(const TrainingOptions& training, RunInputs& inputs) {
-  inputs["--seed"] = text_of(training.seed);
+}  // namespace
+
+RunInputs hyperparameters_of(const RunOptions& options, const Plan& plan) {
+  const TrainingOptions& training = options.training;
+  RunInputs inputs;
+  // A batch that grows is no change of the run.
+  if (!options.grows_batch()) inputs["/plan/global_batch"] = text_of(plan.global_batch);
   inputs["--steps"] = text_of(training.steps);
   inputs["--lr"] = text_of(training.learning_rate);
   inputs["--min-lr-ratio"] = text_of(training.least_rate_ratio);
@@ -40,13 +45,13 @@ void add_training(const TrainingOptions& training, RunInputs& inputs) {
   inputs["--weight-decay"] = text_of(training.weight_decay);
   inputs["--clip"] = text_of(training.clip_norm);
   inputs["--balance-loss"] = text_of(training.balance_loss);
+  return inputs;
 }
-
-}  // namespace
 
 RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
                     const TokenFile& data, const std::string& data_checksum) {
-  RunInputs inputs;
+  RunInputs inputs = hyperparameters_of(options, scenario.plan);
+  inputs["--seed"] = text_of(options.training.seed);
   inputs["version"] = SHARDWRIGHT_VERSION;
   inputs["data"] = fmt::format("{} tokens of {} bytes, checksum {}", data.tokens(),
                                data.token_bytes(), data_checksum);
@@ -66,7 +71,6 @@ RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device 
   inputs["--rebalance"] = options.rebalance ? "given" : "not given";
   inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
   add_plan(scenario, inputs);
-  add_training(options.training, inputs);
   return inputs;
 }
 

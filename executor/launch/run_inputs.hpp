@@ -11,6 +11,9 @@
 
 namespace shardwright::executor {
 
+// Returns the options that change what a step does to the weights, except the seed.
+RunInputs hyperparameters_of(const RunOptions& options, const Plan& plan);
+
 // Returns the inputs on which the result of a run depends, for comparison between its ranks: model,
 // stack and each member of the plan; size and checksum of the data; the checksum of initial
 // weights; every option that changes computation or communication; and the program's version.

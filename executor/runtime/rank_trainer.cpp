@@ -70,6 +70,9 @@ double batch_tokens(const Plan& plan) {
   return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
 }
 
+// The places of what ranks add up after a step; the time of each rank follows.
+enum ReportSum : std::size_t { kLoss, kSave, kStop, kReplan, kRankTimes };
+
 constexpr double kDeviation = 0.02;
 
 // Box-Muller: two uniform numbers per normal one.
@@ -175,6 +178,8 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       servers_(program, place_[Axis::Data], open, parameters_),
       shares_states_(program.plan.replicas.has_servers()),
       sums_(kernels.allocate(sizeof(Sums))),
+      report_sums_(
+          kernels.allocate((kRankTimes + static_cast<std::size_t>(world())) * sizeof(double))),
       tokens_(kernels.allocate(batch_bytes(program.plan))),
       targets_(kernels.allocate(batch_bytes(program.plan))),
       ops_(model, program, rank, kernels, communicators_, parameters_, servers_),
@@ -226,9 +231,29 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   return state;
 }
 
-double RankTrainer::mean_loss(double own) {
+double RankTrainer::addend(double own_loss) const {
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
-  return sum_over_world(place_[Axis::Tensor] == 0 ? own : 0.0) / batch_tokens(program_.plan);
+  return place_[Axis::Tensor] == 0 ? own_loss : 0.0;
+}
+
+double RankTrainer::mean_loss(double sum) const {
+  return sum / batch_tokens(program_.plan);
+}
+
+void RankTrainer::share_report(double own_loss, StepReport& report) {
+  const RankRequests own = requests_ ? requests_() : RankRequests();
+  std::vector<double> sums(kRankTimes + static_cast<std::size_t>(world()));
+  sums[kLoss] = addend(own_loss);
+  sums[kSave] = own.save ? 1.0 : 0.0;
+  sums[kStop] = own.stop ? 1.0 : 0.0;
+  sums[kReplan] = own.replan ? 1.0 : 0.0;
+  sums[kRankTimes + static_cast<std::size_t>(rank_)] =
+      report.phases.forward_s + report.phases.backward_s;
+  if (communicators_.world() != nullptr)
+    replace_by_sums(sums, static_cast<double*>(report_sums_.get()));
+  report.loss = mean_loss(sums[kLoss]);
+  report.requested = {sums[kSave] > 0.0, sums[kStop] > 0.0, sums[kReplan] > 0.0};
+  report.rank_compute_s.assign(sums.begin() + kRankTimes, sums.end());
 }
 
 double RankTrainer::validation_loss(const Batch& batch) {
@@ -239,7 +264,7 @@ double RankTrainer::validation_loss(const Batch& batch) {
   runner_.run(state, nullptr);
   Sums sums;
   kernels_.download(&sums, sums_.get(), sizeof(sums));
-  return mean_loss(sums.loss);
+  return mean_loss(sum_over_world(addend(sums.loss)));
 }
 
 void RankTrainer::collect_states() {
@@ -266,12 +291,16 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.step = step;
   const bool stale = program_.plan.replicas.stale();
   const auto replicas = static_cast<double>(program_.plan.dp);
-  report.loss = stale ? sums.loss * replicas / batch_tokens(program_.plan) : mean_loss(sums.loss);
-  if (stale) report.update = servers_.counts();
+  report.phases = runner_.phase_times();
+  if (stale) {
+    report.loss = mean_loss(sums.loss * replicas);
+    report.update = servers_.counts();
+  } else {
+    share_report(sums.loss, report);
+  }
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate_at(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
-  report.phases = runner_.phase_times();
   // A rank's gradient is its addend of the mean over the whole batch, which is 1 / dp of the mean
   // over its own part.
   if (state.own_squares != nullptr) {
@@ -296,13 +325,6 @@ std::optional<NotFiniteOp> RankTrainer::find_not_finite(std::int64_t step, const
 double RankTrainer::sum_over_world(double own) {
   if (communicators_.world() != nullptr)
     replace_by_sums({&own, 1}, &static_cast<Sums*>(sums_.get())->over_world);
-  return own;
-}
-
-std::vector<double> RankTrainer::sum_over_world(std::vector<double> own) {
-  if (communicators_.world() == nullptr) return own;
-  const auto sums = kernels_.allocate(own.size() * sizeof(double));
-  replace_by_sums(own, static_cast<double*>(sums.get()));
   return own;
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -42,6 +44,16 @@ struct TrainingOptions {
   double balance_loss = 0.0;
 };
 
+// What a rank asks for after a step. All ranks learn of it with the loss of this step.
+struct RankRequests {
+  // A checkpoint, after which training goes on.
+  bool save = false;
+  // A checkpoint, and the end of the run.
+  bool stop = false;
+  // Another plan.
+  bool replan = false;
+};
+
 struct StepReport {
   // Counts from 0.
   std::int64_t step = 0;
@@ -62,6 +74,11 @@ struct StepReport {
   // Only replicas that push to parameter servers without an agreement in each step have it. Their
   // loss is that of this replica's part of the batch.
   std::optional<UpdateCounts> update;
+  // What any rank asked for, and the time that each has computed in the forward and the backward
+  // pass, without the wait for others (on a GPU 0 in steps that are not recorded). Replicas without
+  // an agreement in each step have neither.
+  RankRequests requested;
+  std::vector<double> rank_compute_s;
   // The slowest rank of the last steps, if the run watches the ranks' speeds.
   std::optional<SlowestRank> slowest;
 };
@@ -80,6 +97,9 @@ class RankTrainer {
 
   // Sets the parameters to random values, which depend on the seed alone and not on the plan.
   void set_initial_parameters();
+
+  // Asks for this rank's requests at the end of each step from now on.
+  void poll_requests(std::function<RankRequests()> requests) { requests_ = std::move(requests); }
 
   // Runs a step on this rank's part of the batch; all ranks call it. Throws OpError,
   // CommunicationError.
@@ -103,8 +123,6 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
-  // The same of several numbers, as many on each rank.
-  std::vector<double> sum_over_world(std::vector<double> own);
   // Bytes of what replicas exchanged compressed, after local steps or with parameter servers since
   // the start.
   double exchanged_bytes() const {
@@ -122,8 +140,12 @@ class RankTrainer {
   void replace_by_sums(std::span<double> own, double* on_device);
   // Uploads the batch and returns the state of a step.
   StepState state_of(std::int64_t step, const Batch& batch);
-  // The mean over the whole batch of this rank's loss, which all ranks call.
-  double mean_loss(double own);
+  // This rank's addend of the loss over the whole batch, and the mean that follows from their sum.
+  double addend(double own_loss) const;
+  double mean_loss(double sum) const;
+  // Sets the loss, the requests and the times of `report` from those of all ranks, which all call
+  // it.
+  void share_report(double own_loss, StepReport& report);
 
   // Sums in device memory.
   struct Sums {
@@ -141,10 +163,11 @@ class RankTrainer {
   ParameterStore parameters_;
   ServerLinks servers_;
   bool shares_states_;
-  std::shared_ptr<void> sums_;
+  std::shared_ptr<void> sums_, report_sums_;
   std::shared_ptr<void> tokens_, targets_;
   OpRunner ops_;
   StepRunner runner_;
+  std::function<RankRequests()> requests_;
 };
 
 }  // namespace shardwright::executor

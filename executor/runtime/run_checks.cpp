@@ -8,9 +8,12 @@
 
 namespace shardwright::executor {
 
+bool allows_checkpoints(const Plan& plan) {
+  return !plan.replicas.local() && !feeds_back(plan.replicas.compression);
+}
+
 void check_checkpoints(const Plan& plan, bool keeps) {
-  const bool differs = plan.replicas.local() || feeds_back(plan.replicas.compression);
-  if (!keeps || !differs) return;
+  if (!keeps || allows_checkpoints(plan)) return;
   throw InputError(
       "shardwright run",
       {{"--checkpoint-every", "checkpoints with " + replicas_text(plan),

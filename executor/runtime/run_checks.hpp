@@ -6,6 +6,9 @@
 
 namespace shardwright::executor {
 
+// False if replicas keep something between exchanges, which no checkpoint holds.
+bool allows_checkpoints(const Plan& plan);
+
 // Throws InputError if a run that keeps or reads checkpoints would lose what its replicas keep
 // between exchanges.
 void check_checkpoints(const Plan& plan, bool keeps);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -25,25 +26,6 @@ namespace {
 // JSON has no NaN or infinity.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-}
-
-std::filesystem::path prometheus_beside(std::filesystem::path file) {
-  return file.replace_extension(".prom");
-}
-
-// Returns the last complete line, or null. Text after the last line feed is a truncated line.
-nlohmann::ordered_json last_line(const std::filesystem::path& file) {
-  if (!kind_unless_regular(file).empty()) return {};
-  // The bytes that are read; a line has about a hundredth of them.
-  constexpr std::streamoff kLongest = 1 << 16;
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
-  stream.seekg(std::max<std::streamoff>(0, size - kLongest));
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n'));
-  // Without a previous line feed this is npos + 1, which is 0.
-  auto line = nlohmann::ordered_json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
-  return line.is_object() ? line : nlohmann::ordered_json();
 }
 
 // The limit on a line in bytes.
@@ -115,9 +97,9 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
     : file_(file),
       figures_(figures),
       noise_(figures.small_batch_tokens, figures.tokens_per_step, noise),
-      prometheus_(prometheus_beside(file)) {
+      prometheus_(file) {
   // Written beside the earlier file until it holds all lines to keep.
-  const std::filesystem::path other = file.string() + ".tmp";
+  const std::filesystem::path other = unfinished_name(file);
   stream_.open(other);
   if (first_step > 0) {
     std::set<std::int64_t> kept;
@@ -130,6 +112,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
   }
   std::error_code error;
   if (!stream_.flush()) fail_to_write(other);
+  bytes_ = static_cast<std::uintmax_t>(stream_.tellp());
   std::filesystem::rename(other, file, error);
   if (error) throw RuntimeFailure(file.string() + ": cannot be written: " + error.message());
 }
@@ -163,11 +146,31 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
   if (report.small_batch_squares && std::isfinite(report.gradient_norm))
     noise_.add(*report.small_batch_squares, report.gradient_norm * report.gradient_norm);
   if (const auto noise = noise_.value()) line["gradient_noise_scale_tokens"] = *noise;
+  line["unix_time_s"] =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto computed = [](double seconds) { return seconds > 0.0; };
+  if (std::ranges::any_of(report.rank_compute_s, computed))
+    line["rank_compute_s"] = report.rank_compute_s;
   if (!figures_.device.empty()) line["device"] = figures_.device;
   if (!figures_.program.empty()) line["program"] = figures_.program;
-  stream_ << line.dump() << '\n' << std::flush;
-  if (!stream_) fail_to_write(file_);
+  append(line.dump() + '\n');
   prometheus_.update(line);
+}
+
+void MetricsLog::append(const std::string& line) {
+  if (!stream_.is_open()) stream_.open(file_, std::ios::app);
+  stream_ << line << std::flush;
+  if (stream_) {
+    bytes_ += line.size();
+    return;
+  }
+  const int reason = errno;
+  stream_.close();
+  stream_.clear();
+  std::error_code error;
+  std::filesystem::resize_file(file_, bytes_, error);
+  errno = reason;
+  fail_to_write(file_);
 }
 
 void MetricsLog::finish() {
@@ -180,14 +183,6 @@ MetricsLog::~MetricsLog() {
   } catch (const std::exception&) {
     // The failure that ended the run is reported instead.
   }
-}
-
-void write_prometheus_of_last_line(const std::filesystem::path& file) {
-  const nlohmann::ordered_json line = last_line(file);
-  if (line.is_null()) return;
-  PrometheusFile prometheus(prometheus_beside(file));
-  prometheus.update(line);
-  prometheus.write();
 }
 
 ProgressLine::ProgressLine(bool wanted, std::chrono::milliseconds between)
@@ -203,35 +198,6 @@ void ProgressLine::show(const std::string& text) {
   write_to_stderr(fmt::format("\r{}\033[K", text));
   last_ = now;
   shown_ = true;
-}
-
-void PrometheusFile::update(const nlohmann::ordered_json& figures) {
-  constexpr std::chrono::seconds kBetween{1};
-  text_.clear();
-  for (const auto& [name, value] : figures.items()) {
-    if (!value.is_number() && !value.is_null()) continue;
-    text_ += fmt::format("# TYPE shardwright_{0} gauge\nshardwright_{0} {1}\n", name,
-                         value.is_null() ? "NaN" : value.dump());
-  }
-  written_ = false;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < kBetween) return;
-  last_ = now;
-  write();
-}
-
-void PrometheusFile::write() {
-  if (written_) return;
-  const std::filesystem::path other = file_.string() + ".tmp";
-  std::error_code error;
-  {
-    std::ofstream stream(other);
-    stream << text_;
-    if (!stream.flush()) fail_to_write(other);
-  }
-  std::filesystem::rename(other, file_, error);
-  if (error) throw RuntimeFailure(file_.string() + ": " + error.message());
-  written_ = true;
 }
 
 bool for_each_earlier_step(

@@ -13,6 +13,7 @@
 #include "core/spec/scenario.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/noise_scale.hpp"
+#include "executor/telemetry/prometheus_file.hpp"
 
 namespace shardwright::executor {
 
@@ -50,25 +51,6 @@ bool for_each_earlier_step(
     const std::filesystem::path& file,
     const std::function<void(std::int64_t step, const std::string& line)>& take);
 
-// A run's figures as a text file for Prometheus' node exporter
-// (https://prometheus.io/docs/instrumenting/exposition_formats/).
-class PrometheusFile {
- public:
-  explicit PrometheusFile(std::filesystem::path file) : file_(std::move(file)) {}
-
-  // Sets a gauge "shardwright_NAME" for each number of the object, and NaN for null. Writes the
-  // file at most once a second. Throws RuntimeFailure.
-  void update(const nlohmann::ordered_json& figures);
-  // Writes the last update unless it is written already: to another file, which it then renames.
-  void write();
-
- private:
-  std::filesystem::path file_;
-  std::string text_;
-  std::chrono::steady_clock::time_point last_;
-  bool written_ = true;
-};
-
 class MetricsLog {
  public:
   // Keeps the lines of an earlier file before `first_step`; `noise` holds the running means of
@@ -85,14 +67,16 @@ class MetricsLog {
   //  "tokens_per_s": 1e5, "mfu": 0.5, "forward_s": 0.003, "backward_s": 0.005,
   //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
   //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu",
-  //  "program": "…"}
+  //  "program": "…", "unix_time_s": 1.8e9, "rank_compute_s": [0.008, 0.008]}
   //
   // Writes such a line at once. "validation_loss" stands in lines of steps after which the run
   // validated. The noise scale and the peak of the process appear once they are known; "program" is
   // program_fingerprint, which shows under which plan a step was run. "slowest_rank" and
-  // "slowest_rank_slowdown" stand there if the run watches the ranks' speeds. The same figures go
+  // "slowest_rank_slowdown" stand there if the run watches the ranks' speeds, and the time of each
+  // rank's kernels in the forward and the backward pass if it is known. The same figures go
   // to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
-  // Throws RuntimeFailure.
+  // Throws RuntimeFailure if the line cannot be written: the file then holds the lines before, and
+  // the next call tries to go on with it.
   //
   // `checkpoint_stall_s` is the time that training waited for checkpoints since the previous step;
   // the line has it unless it is 0.
@@ -110,7 +94,11 @@ class MetricsLog {
   const std::string& missing() const { return missing_; }
 
  private:
+  void append(const std::string& line);
+
   std::ofstream stream_;
+  // Of the whole lines.
+  std::uintmax_t bytes_ = 0;
   std::filesystem::path file_;
   RunFigures figures_;
   NoiseScale noise_;
@@ -118,10 +106,6 @@ class MetricsLog {
   bool truncated_ = false;
   std::string missing_;
 };
-
-// Writes `metrics.prom` from the last complete line of metrics.jsonl, if there is one, after a rank
-// was killed before it could. Throws RuntimeFailure.
-void write_prometheus_of_last_line(const std::filesystem::path& file);
 
 // A line on standard error if that is a terminal. A text that comes within `between` of the one
 // that is shown is left out.

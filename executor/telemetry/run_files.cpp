@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -18,11 +19,28 @@ void fail_to_write(const std::filesystem::path& file) {
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", file.string(), reason));
 }
 
+std::filesystem::path unfinished_name(const std::filesystem::path& file) {
+  std::filesystem::path other = file.string() + ".tmp";
+  std::error_code error;
+  std::filesystem::remove(other, error);
+  return other;
+}
+
+void replace_file(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path other = unfinished_name(file);
+  std::ofstream stream(other);
+  stream << text;
+  stream.close();
+  if (stream && std::rename(other.c_str(), file.c_str()) == 0) return;
+  const int reason = errno;
+  unfinished_name(file);
+  errno = reason;
+  fail_to_write(file);
+}
+
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& document,
                 int indent) {
-  std::ofstream stream(file);
-  stream << document.dump(indent) << '\n';
-  if (!stream.flush()) fail_to_write(file);
+  replace_file(file, document.dump(indent) + '\n');
 }
 
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
 #include "core/timeline/timeline.hpp"
 
@@ -14,6 +15,14 @@ namespace shardwright::executor {
 [[noreturn]] void fail_to_write(const std::filesystem::path& file);
 
 // The following throw RuntimeFailure.
+
+// Writes another file beside it, which then takes its name: no reader sees a part of it, and where
+// the name is a symbolic link, the file takes its place and the link's target stays as it is.
+void replace_file(const std::filesystem::path& file, std::string_view text);
+// The name of that other file, under which nothing is there after the call.
+std::filesystem::path unfinished_name(const std::filesystem::path& file);
+
+// Replaces the file.
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& document,
                 int indent = 2);
 

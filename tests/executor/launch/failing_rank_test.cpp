@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,35 +21,17 @@
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/process_end.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 using testing::HasSubstr;
 
-// A busy machine needs a generous timeout.
-const std::vector<std::string> kLimit = {"--timeout", "4"};
-
 // The environment variable SHARDWRIGHT_HITS asks for more.
 std::uint64_t hits_of_each_kind() {
   const char* asked = std::getenv("SHARDWRIGHT_HITS");
   return asked == nullptr ? 2 : std::strtoull(asked, nullptr, 10);
-}
-
-// The losses of an undisturbed run.
-const std::vector<double>& undisturbed_losses() {
-  static const std::vector<double> losses = [] {
-    const auto folder = scratch_path("undisturbed");
-    EXPECT_EQ(StartedRun(folder, kLimit).wait(), 0);
-    return losses_in(folder);
-  }();
-  return losses;
-}
-
-void expect_intact_checkpoints(const std::filesystem::path& run) {
-  CheckpointFolder checkpoints(run / "checkpoints");
-  for (const std::int64_t steps : checkpoints.steps())
-    EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
 }
 
 // The figures for node exporter are as new as the metrics.
@@ -59,7 +42,8 @@ void expect_prometheus_of_last_line(const std::filesystem::path& run) {
   if (last.empty()) return;
   const auto step = nlohmann::json::parse(last).at("step").get<std::int64_t>();
   EXPECT_THAT(content_of(run / "metrics.prom"),
-              HasSubstr("\nshardwright_step " + std::to_string(step) + "\n"));
+              HasSubstr("\nshardwright_step{run=\"" + run.filename().string() + "\"} " +
+                        std::to_string(step) + "\n"));
 }
 
 class FailingRank : public testing::TestWithParam<int> {
@@ -133,6 +117,18 @@ TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
   }
   EXPECT_EQ(run.wait(), 0) << run.messages();
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
+  EXPECT_THAT(run.messages(), HasSubstr("restart 1 of 2\n")) << "after a checkpoint, at once";
+}
+
+// With this learning rate the weights overflow before the first checkpoint, each time.
+TEST(Restart, WaitsLongerEachTimeThatNothingWasGained) {
+  const auto began = std::chrono::steady_clock::now();
+  StartedRun run(scratch_path("futile"), {"--restarts", "2", "--checkpoint-every", "1000", "--lr",
+                                          "1e12", "--warmup-steps", "4", "--clip", "0"});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_GT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1 + 2));
+  EXPECT_THAT(run.messages(), HasSubstr("restart 1 of 2 in 1 s: there is no new checkpoint\n"));
+  EXPECT_THAT(run.messages(), HasSubstr("restart 2 of 2 in 2 s: there is no new checkpoint\n"));
 }
 
 // Two replicas and two parameter servers.
@@ -191,6 +187,38 @@ TEST(StaleUpdates, AreReportedWithinTheirBound) {
   ASSERT_EQ(ahead.size(), static_cast<std::size_t>(kSteps));
   EXPECT_LE(*std::max_element(ahead.begin(), ahead.end()), 2.0);
   EXPECT_LE(*std::max_element(staleness.begin(), staleness.end()), 2.0 * 2.0 + 1.0);
+}
+
+// The disk is full from the tenth step on: for the files of rank 0, whose size is limited then.
+TEST(UnwrittenTelemetry, IsOneWarningAndChangesNoRun) {
+  const auto folder = scratch_path("unwritten");
+  StartedRun run(folder, {"--checkpoint-every", "0"});
+  run.wait_for_steps(10);
+  // Less than the metrics have by then, and more than messages.
+  const rlimit full{1'000, RLIM_INFINITY};
+  EXPECT_EQ(prlimit(run.ranks().front(), RLIMIT_FSIZE, &full, nullptr), 0);
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.messages(), (folder / "metrics.jsonl").string() +
+                                ": cannot be written: File too large; training goes on without "
+                                "what cannot be written, and tries again\n");
+  const std::vector<double> losses = losses_in(folder);
+  EXPECT_GE(losses.size(), 10U);
+  EXPECT_LT(losses.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_TRUE(std::equal(losses.begin(), losses.end(), undisturbed_losses().begin()));
+}
+
+// The launcher asks for no more open files than it may have.
+TEST(OpenFiles, AreAsManyAsTheRanksNeedOrTheRunIsRefused) {
+  rlimit before{}, after{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{40, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  raise_file_limit(10);
+  getrlimit(RLIMIT_NOFILE, &after);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_GE(after.rlim_cur, 100U);
+  EXPECT_THAT(thrown_by([] { raise_file_limit(1'000'000'000'000); }),
+              HasSubstr("open files (ulimit -Hn): found "));
 }
 
 // A run whose messages cannot be written ends normally.
@@ -339,6 +367,19 @@ TEST(Resume, ContinuesTheNoiseScaleExactly) {
   EXPECT_EQ(StartedRun(folder, {"--resume"}).wait(), 0);
   EXPECT_EQ(losses_in(folder), losses);
   EXPECT_EQ(figures_in(folder, noise), noise_scales);
+}
+
+TEST(Resume, NamesOtherHyperparameters) {
+  const auto folder = scratch_path("changed");
+  EXPECT_EQ(StartedRun(folder, {"--stop-after", "10"}).wait(), 0);
+  StartedRun same(folder, {"--resume", "--stop-after", "15"});
+  EXPECT_EQ(same.wait(), 0);
+  EXPECT_EQ(same.messages(), "");
+  StartedRun other(folder, {"--resume", "--lr", "0.001", "--clip", "2"}, 20);
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(other.messages(),
+            "from step 15 on the run has other hyperparameters: --clip 2 in place of 1, --lr 0.001 "
+            "in place of 0.0003, --steps 20 in place of 30\n");
 }
 
 TEST(Resume, ReportsOnceThatNoCheckpointIsIntact) {

@@ -7,8 +7,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "core/spec/model_library.hpp"
 #include "executor/telemetry/metrics_log.hpp"
+#include "executor/telemetry/run_files.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
 
@@ -137,6 +142,57 @@ TEST_F(FolderOfARun, LosesItsCheckpointsOnlyIfForced) {
   EXPECT_EQ(refusal(), "");
   const FolderLock held = prepare_run_folder(options_);
   EXPECT_FALSE(is_there(checkpoint));
+}
+
+// Whatever an earlier run, or someone else, has linked to: --force replaces the links.
+TEST_F(FolderOfARun, IsOverwrittenWithoutFollowingLinks) {
+  const std::vector<std::string> names = {
+      "metrics.jsonl", "metrics.jsonl.tmp", "metrics.prom",      "metrics.prom.tmp",
+      "plan.json",     "plan.json.tmp",     "timeline-3-0.json", "timeline-3-0.json.tmp"};
+  const std::filesystem::path elsewhere = scratch_path("elsewhere");
+  std::filesystem::create_directories(elsewhere / "checkpoints");
+  std::filesystem::create_directories(options_.out);
+  const auto link = [&](const std::string& name) {
+    std::ofstream(elsewhere / name) << "precious";
+    std::filesystem::create_symlink(elsewhere / name, options_.out / name);
+  };
+  for (const std::string& name : names) link(name);
+  std::ofstream(elsewhere / "checkpoints/file") << "precious";
+  std::filesystem::create_directory_symlink(elsewhere / "checkpoints",
+                                            options_.out / "checkpoints");
+  options_.force = true;
+  {
+    const FolderLock held = prepare_run_folder(options_);
+    MetricsLog metrics(options_.metrics_file(), {}, 0);
+    StepReport report;
+    report.seconds = 0.1;
+    metrics.write(report, {});
+    write_json(options_.out / "plan.json", {{"schema", "a plan"}});
+    write_timeline(options_.out, 3, 0, {});
+    EXPECT_FALSE(is_there("checkpoints"));
+  }
+  for (const std::string& name : names) EXPECT_EQ(content_of(elsewhere / name), "precious") << name;
+  EXPECT_EQ(content_of(elsewhere / "checkpoints/file"), "precious");
+  for (const char* written : {"metrics.jsonl", "metrics.prom", "plan.json", "timeline-3-0.json"})
+    EXPECT_TRUE(
+        std::filesystem::is_regular_file(std::filesystem::symlink_status(options_.out / written)));
+}
+
+// Each parameter of a checkpoint takes twelve bytes; no disk of a test has room for these.
+TEST_F(FolderOfARun, NeedsSpaceForItsCheckpoints) {
+  const ModelSpec model = load_model("llama3.1-405b");
+  const auto found = [&] { return thrown_by([&] { check_free_space(options_, model); }); };
+  options_.training.steps = 100;
+  EXPECT_EQ(found(), "");
+  options_.checkpoint_every = 30;
+  options_.keep_checkpoints = 1;
+  EXPECT_THAT(found(), testing::ContainsRegex("--out: found .*B of free space in /.*; expected "
+                                              "9.74 TB: 2 checkpoints of 4.87 TB"));
+  options_.keep_checkpoints = 9;
+  EXPECT_THAT(found(), testing::HasSubstr(": 3 checkpoints of 4.87 TB"));
+  options_.checkpoint_every = 101;
+  EXPECT_EQ(found(), "");
+  EXPECT_FALSE(std::filesystem::exists(options_.out));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/comm/socket.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
@@ -185,6 +186,21 @@ std::vector<double> figures_in(const std::filesystem::path& folder, const char* 
 
 std::vector<double> losses_in(const std::filesystem::path& folder) {
   return figures_in(folder, "loss");
+}
+
+const std::vector<double>& undisturbed_losses() {
+  static const std::vector<double> losses = [] {
+    const auto folder = scratch_path("undisturbed");
+    EXPECT_EQ(StartedRun(folder, kLimit).wait(), 0);
+    return losses_in(folder);
+  }();
+  return losses;
+}
+
+void expect_intact_checkpoints(const std::filesystem::path& run) {
+  CheckpointFolder checkpoints(run / "checkpoints");
+  for (const std::int64_t steps : checkpoints.steps())
+    EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
 }
 
 LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,

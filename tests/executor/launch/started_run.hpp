@@ -77,6 +77,14 @@ std::vector<double> losses_in(const std::filesystem::path& folder);
 // Returns another figure of the steps that have it.
 std::vector<double> figures_in(const std::filesystem::path& folder, const char* name);
 
+// Options with a timeout that suffices on a busy machine.
+inline const std::vector<std::string> kLimit = {"--timeout", "4"};
+
+// Returns the losses of a StartedRun that nothing disturbs.
+const std::vector<double>& undisturbed_losses();
+
+void expect_intact_checkpoints(const std::filesystem::path& run);
+
 // Ranks as torchrun starts them: processes that find each other by their environment, without our
 // launcher.
 class LaunchedRanks {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
-#include <cmath>
+#include <csignal>
 #include <set>
+#include <vector>
 
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
@@ -96,54 +98,36 @@ TEST_F(EarlierMetrics, OfANewRunAreNotRead) {
   EXPECT_EQ(content_of(file_), "");
 }
 
-class Prometheus : public testing::Test {
- protected:
-  std::string text() const {
-    return content_of(std::filesystem::path(file_).replace_extension(".prom"));
-  }
-
-  std::filesystem::path file_ = scratch_path("metrics.jsonl");
-};
-
-// The second of two steps within a second is written at the end, also if the run does not end
-// normally.
-TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
-  {
-    MetricsLog log(file_, {}, 0);
-    StepReport report;
-    report.step = 6;
-    report.seconds = 0.1;
-    log.write(report, {});
-    report.step = 7;
-    report.loss = std::nan("");
-    report.gradient_norm = HUGE_VAL;
-    log.write(report, {});
-    EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 6\n"));
-  }
-  for (const char* gauge : {"step 7", "loss NaN", "gradient_norm NaN", "step_s 0.1"})
-    EXPECT_THAT(text(), testing::HasSubstr(std::string("\nshardwright_") + gauge + "\n"));
-}
-
-// The metrics are those of a killed process, truncated or not.
-TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
-  scratch_path("metrics.prom");
-  for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
-    std::ofstream(file_) << none;
-    write_prometheus_of_last_line(file_);
-    EXPECT_EQ(text(), "");
-  }
-  std::ofstream(file_) << kStep0;
-  write_prometheus_of_last_line(file_);
-  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_loss 5.5\n"));
-  std::ofstream(file_) << std::string(1 << 17, '\n') << kStep0 << kStep1 << "{\"step\":2,";
-  write_prometheus_of_last_line(file_);
-  EXPECT_THAT(text(), testing::HasSubstr("\nshardwright_step 1\n"));
-}
-
 TEST(MetricsFile, ThatCannotBeWrittenIsNamedWithTheReason) {
   const auto write = [] { MetricsLog(scratch_path("no-folder") / "metrics.jsonl", {}, 0); };
   EXPECT_THAT(thrown_by<RuntimeFailure>(write),
               testing::EndsWith("cannot be written: No such file or directory"));
+}
+
+// A disk that is full for a while, for which a limit on the size of files stands.
+TEST(MetricsFile, HoldsWholeLinesAfterADiskWasFull) {
+  const std::filesystem::path file = scratch_path("metrics.jsonl");
+  MetricsLog log(file, {}, 0);
+  StepReport report;
+  report.seconds = 0.1;
+  const auto write = [&](std::int64_t step) {
+    report.step = step;
+    log.write(report, {});
+  };
+  write(0);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{std::filesystem::file_size(file) + 10, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  const std::string failed = thrown_by<RuntimeFailure>([&] { write(1); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(failed, file.string() + ": cannot be written: File too large");
+  write(2);
+  std::vector<std::int64_t> steps;
+  EXPECT_FALSE(
+      for_each_earlier_step(file, [&](std::int64_t step, auto&&) { steps.push_back(step); }));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 2}));
 }
 
 }  // namespace
