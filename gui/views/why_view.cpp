@@ -44,11 +44,11 @@ QString peak_text(const sim::StepResult& result, const Scenario& scenario,
                           to_qstring(stage_name(scenario.plan, result.fullest)));
   if (moment) text += u", "_s + peak_moment_text(*moment);
   text += u'.';
+  if (const auto probability = confidence_of(result, scenario).fit_probability)
+    text += WhyView::tr(" It fits with a probability of %1.").arg(percent_text(*probability));
   if (scenario.plan.pp > 1)
     text += WhyView::tr(" The legend has the most of each part in any stage.");
-  const auto probability = confidence_of(result, scenario).fit_probability;
-  if (!probability) return text;
-  return text + WhyView::tr(" It fits with a probability of %1.").arg(percent_text(*probability));
+  return text;
 }
 
 // The warnings about the plan; empty if there are none.
