@@ -346,7 +346,7 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app("Train a model under a plan, on one or many ranks",
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
-  listen_for_save_requests();
+  listen_for_requests();
   add_run_options(app, options);
   if (by_command)
     app.footer("--options FILE takes options from a file in YAML or JSON, as in steps: 40.");

@@ -17,8 +17,8 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/standard_streams.hpp"
 #include "executor/comm/communicator.hpp"
-#include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -180,7 +180,7 @@ void UnauthenticatedPeers::accept(const Socket& listener, const std::string& cha
     if (errno == EMFILE || errno == ENFILE) {
       static std::once_flag warned;
       std::call_once(warned, [] {
-        log_warning(
+        print_message(
             fmt::format("ranks that connect have to wait: {} (ulimit -n)", std::strerror(EMFILE)));
       });
     }

@@ -113,7 +113,7 @@ class RankProcesses {
     }
   }
 
-  void signal_all(int signal) {
+  void signal_all(int signal) const {
     for (const Rank& rank : ranks_) {
       if (rank.running) kill(rank.process, signal);
     }
@@ -144,21 +144,31 @@ class RankProcesses {
   bool stopping_ = false;
 };
 
+// Passes on a request for the ranks that are left out. Returns true if there are any.
+bool ask_to_grow(const RankProcesses& ranks, std::int64_t left_out) {
+  if (left_out == 0) log_info("SIGUSR2 has no effect: no rank is left out");
+  if (left_out > 0) ranks.signal_all(SIGUSR2);
+  return left_out > 0;
+}
+
 // Waits until all ranks have ended, one has failed, or this process is asked to stop at once.
-void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits,
+// Returns true if the ranks were asked to make room for those that are left out.
+bool wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits,
                     const std::function<void()>& meanwhile) {
-  bool terminated = false;
+  bool terminated = false, grows = false;
   while (ranks.running() > 0 && ranks.first_failure() == 0 && !asked_to_end_at_once()) {
     if (take_save_request()) ranks.signal_all(SIGUSR1);
+    if (take_growth_request() && ask_to_grow(ranks, limits.left_out)) grows = true;
     if (stop_status() != 0 && !std::exchange(terminated, true)) ranks.signal_all(SIGTERM);
     ranks.poll();
     meanwhile();
     if (limits.silence) ranks.check_heartbeats(*limits.silence);
   }
-  if (ranks.first_failure() == 0) return;
+  if (ranks.first_failure() == 0) return grows;
   // Finds the rank that the failed ranks waited for.
   ranks.poll();
   if (limits.silence) ranks.check_heartbeats(kMissedSigns * heartbeat_interval(*limits.silence));
+  return grows;
 }
 
 // Runs a program without standard output and returns its wait status. The program is stopped when
@@ -215,7 +225,7 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
     ranks.start(arguments, environment_of(rank, world, rendezvous, token));
-  wait_for_ranks(ranks, limits, [&] {
+  const bool grows = wait_for_ranks(ranks, limits, [&] {
     if (meanwhile) meanwhile(rendezvous.local_store());
   });
   const auto wait_for_ends = [&] {
@@ -229,13 +239,13 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   if (all_end) wait_for_ends();
   if (ranks.running() > 0) ranks.stop_all(kEndAtOnce);
   wait_for_ends();
-  if (stop_status() != 0) return {stop_status(), true, {}};
-  if (ranks.first_failure() == kTerminatedStatus) return {kTerminatedStatus, true, {}};
+  if (stop_status() != 0) return {stop_status(), true, false, {}};
+  if (ranks.first_failure() == kTerminatedStatus) return {kTerminatedStatus, true, false, {}};
   if (const auto bad = reported_bad_input(rendezvous.local_store())) {
     log_error(*bad);
-    return {kBadInputStatus, false, {}};
+    return {kBadInputStatus, false, false, {}};
   }
-  return {ranks.first_failure(), false, ranks.lost()};
+  return {ranks.first_failure(), false, grows, ranks.lost()};
 }
 
 void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,

@@ -19,6 +19,8 @@ struct LaunchResult {
   int status = 0;
   // A signal asked this process or a rank to stop.
   bool stopped = false;
+  // SIGUSR2 asked for the ranks that were left out; the others were asked to save and end.
+  bool grows = false;
   // Ranks that a signal ended or that fell silent, ascending.
   std::vector<std::int64_t> lost;
 };
@@ -28,6 +30,8 @@ struct LaunchLimits {
   std::optional<std::chrono::milliseconds> silence;
   // The time between the request to stop and SIGKILL.
   std::chrono::milliseconds grace{2000};
+  // Ranks that the run has lost earlier and goes on without.
+  std::int64_t left_out = 0;
 };
 
 // The exit status of a run that lost a rank.
@@ -42,8 +46,8 @@ void raise_file_limit(std::int64_t world);
 // Runs this program once for each of `world` ranks with the same arguments and waits for them. This
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
-// report (report_bad_input) is printed once. SIGTERM and SIGUSR1 are passed on to the ranks, which
-// save their states (run_signals.hpp). `meanwhile`, unless it is null, is called again and again
+// report (report_bad_input) is printed once. SIGTERM, SIGUSR1 and, if ranks are left out, SIGUSR2
+// are passed on to the ranks, which save their states (run_signals.hpp). `meanwhile`, unless it is null, is called again and again
 // with the store while all ranks run. Throws as raise_file_limit does.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,

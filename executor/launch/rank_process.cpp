@@ -98,12 +98,8 @@ class RankRun {
     if (!options_.resume || !resume()) {
       options_.init_from.empty() ? trainer_.set_initial_parameters() : read_published_weights();
     }
-    if (rank_ == 0 && state_.steps < options_.last_step()) {
-      remove_timelines(options_.out, state_.steps);
-      write_json(options_.out / "plan.json", to_json(scenario_));
-    }
-    const std::unique_ptr<MetricsLog> metrics = begin_metrics();
-    listen_for_requests();
+    const std::unique_ptr<MetricsLog> metrics = begin_files();
+    take_requests();
     began_ = std::chrono::steady_clock::now();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
     while (state_.steps < options_.last_step() && !wants_other_plan_ && !requested_.stop) {
@@ -113,7 +109,10 @@ class RankRun {
       StepReport report = run_step(step);
       requested_ = report.requested;
       wants_other_plan_ = requested_.replan;
-      if (slow_ranks_) watch_ranks(report);
+      if (slow_ranks_) {
+        slow_ranks_->add(step, report.rank_compute_s);
+        report.slowest = slow_ranks_->slowest();
+      }
       if (options_.validates_after(step + 1) && std::isfinite(report.loss))
         report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
@@ -165,12 +164,13 @@ class RankRun {
  private:
   // Signals before the first step end the process: it has nothing to save. Plans whose state is in
   // no checkpoint, or whose replicas do not agree in each step, end at once.
-  void listen_for_requests() {
+  void take_requests() {
     const bool saves = allows_checkpoints(plan_) && !plan_.replicas.stale();
     if (saves) listen_for_termination();
     trainer_.poll_requests([this, saves] {
       RankRequests requests = saves ? requests_by_signals() : RankRequests();
-      requests.replan = slow_ranks_ && slow_ranks_->has_other_plan();
+      const bool grows = saves && options_.elastic && take_growth_request();
+      requests.replan = grows || (slow_ranks_ && slow_ranks_->has_other_plan());
       return requests;
     });
   }
@@ -196,11 +196,6 @@ class RankRun {
                  : fmt::format("checkpoint after {} of {} steps, as SIGUSR1 asked: {}; training "
                                "goes on, and the same command with --resume goes on from here",
                                state_.steps, options_.training.steps, file));
-  }
-
-  void watch_ranks(StepReport& report) {
-    slow_ranks_->add(report.step, report.rank_compute_s);
-    report.slowest = slow_ranks_->slowest();
   }
 
   // All ranks call it. Rank 0 knows the noise scale.
@@ -276,10 +271,26 @@ class RankRun {
     throw RuntimeFailure(text);
   }
 
-  // Returns null on ranks other than 0. Under plans that measure no noise scale, the metrics have
+  // The other ranks fail as soon as this one leaves, and the launcher then ends it: it says before
+  // what it could not write. Returns null on ranks other than 0.
+  std::unique_ptr<MetricsLog> begin_files() const {
+    if (rank_ != 0) return nullptr;
+    try {
+      if (state_.steps < options_.last_step()) {
+        remove_timelines(options_.out, state_.steps);
+        write_json(options_.out / "plan.json", to_json(scenario_));
+      }
+      return begin_metrics();
+    } catch (const RuntimeFailure& error) {
+      const std::string text = fmt::format("{}: {}", name_of_rank(rank_), printable(error.what()));
+      log_error(text);
+      throw ReportedElsewhere(text);
+    }
+  }
+
+  // Under plans that measure no noise scale, the metrics have
   // none, and checkpoints keep the earlier means.
   std::unique_ptr<MetricsLog> begin_metrics() const {
-    if (rank_ != 0) return nullptr;
     auto metrics = std::make_unique<MetricsLog>(
         options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps,
         trainer_.reports_small_batches() ? state_.noise : NoiseMeans{});
@@ -338,8 +349,8 @@ class RankRun {
     if (rank_ == 0) {
       for (const std::string& change : changes_since(*found, state_, options_.data.string()))
         log_warning(change);
+      log_debug(fmt::format("resuming from the checkpoint of step {}", found->steps));
     }
-    if (rank_ == 0) log_debug(fmt::format("resuming from the checkpoint of step {}", found->steps));
     state_.steps = found->steps;
     state_.samples = found->samples;
     state_.noise = found->noise;

@@ -33,20 +33,6 @@ std::string plan_for_remaining_ranks(const RunOptions& options, const std::strin
   return file;
 }
 
-// A killed rank may have written its last step to the metrics but not to metrics.prom.
-LaunchResult launch_once(const RunOptions& options, std::int64_t world, LoadBalancer& balancer,
-                         const std::vector<std::string>& arguments) {
-  std::function<void(LocalStore&)> meanwhile;
-  if (options.rebalance) meanwhile = [&](LocalStore& store) { balancer.poll(store); };
-  LaunchResult result = launch_ranks(world, arguments, {options.timeout()}, meanwhile);
-  try {
-    if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
-  } catch (const RuntimeFailure& error) {
-    log_warning(printable(error.what()));
-  }
-  return result;
-}
-
 // Writes the plan with twice the batch and returns its file.
 std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
   Scenario scenario = load_scenario(plan);
@@ -59,34 +45,6 @@ std::string plan_with_twice_the_batch(const RunOptions& options, const std::stri
                   "sequences: {}",
                   scenario.plan.global_batch, file.string()));
   return file.string();
-}
-
-// Ranks that end well before the last step ask for another plan.
-bool ended_early(const RunOptions& options) {
-  if (!options.grows_batch() && !options.rebalance) return false;
-  const auto steps = CheckpointFolder(options.checkpoint_folder()).steps();
-  return !steps.empty() && steps.front() < options.last_step();
-}
-
-LaunchResult continue_under(const RunOptions& options, std::int64_t world, const std::string& plan,
-                            LoadBalancer& balancer, std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
-  const std::vector<std::string> more = balancer.options();
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return launch_once(options, world, balancer, arguments);
-}
-
-// Goes on under plans with the batches, or the shares of work, that ranks ask for; `plan` becomes
-// the last of them.
-LaunchResult go_on(const RunOptions& options, std::int64_t world, std::string& plan,
-                   LoadBalancer& balancer, const std::vector<std::string>& given,
-                   LaunchResult result) {
-  while (result.status == 0 && !result.stopped && ended_early(options)) {
-    if (options.grows_batch()) plan = plan_with_twice_the_batch(options, plan);
-    plan = balancer.take_plan().value_or(plan);
-    result = continue_under(options, world, plan, balancer, given);
-  }
-  return result;
 }
 
 // Waits before restarts that would otherwise repeat a failure again and again: not after the run has
@@ -127,18 +85,108 @@ class RestartPause {
   std::chrono::seconds pause_{0};
 };
 
+// The ranks of a run, started again and again under the plan that fits by then.
+class LaunchedRun {
+ public:
+  LaunchedRun(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given)
+      : options_(options),
+        given_(given),
+        plan_(options.plan_now()),
+        balancer_(options.planner, plan_, options.out),
+        all_(world),
+        left_(world),
+        world_(world) {}
+
+  LaunchResult start() { return go_on(launch_once(given_)); }
+
+  // Starts the ranks again after a failure, in an elastic run without those that were lost.
+  LaunchResult restart_after(const LaunchResult& failure) {
+    if (options_.elastic && !failure.lost.empty()) {
+      left_ -= static_cast<std::int64_t>(failure.lost.size());
+      take_plan(plan_for_remaining_ranks(options_, plan_, left_, all_));
+    }
+    plan_ = balancer_.take_plan().value_or(plan_);
+    return go_on(continue_under_plan());
+  }
+
+ private:
+  // A killed rank may have written its last step to the metrics but not to metrics.prom.
+  LaunchResult launch_once(const std::vector<std::string>& arguments) {
+    std::function<void(LocalStore&)> meanwhile;
+    if (options_.rebalance) meanwhile = [&](LocalStore& store) { balancer_.poll(store); };
+    LaunchLimits limits{options_.timeout()};
+    limits.left_out = all_ - left_;
+    LaunchResult result = launch_ranks(world_, arguments, limits, meanwhile);
+    try {
+      if (result.status != 0) write_prometheus_of_last_line(options_.metrics_file());
+    } catch (const RuntimeFailure& error) {
+      log_warning(printable(error.what()));
+    }
+    return result;
+  }
+
+  LaunchResult continue_under_plan() {
+    std::vector<std::string> arguments = given_;
+    arguments.insert(arguments.end(), {"--resume", "--continue-under", plan_});
+    const std::vector<std::string> more = balancer_.options();
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return launch_once(arguments);
+  }
+
+  // Ranks that end well before the last step ask for another plan, or were asked to make room for
+  // one.
+  bool ended_early(const LaunchResult& result) const {
+    if (result.status != 0 || result.stopped) return false;
+    if (!options_.grows_batch() && !options_.rebalance && !result.grows) return false;
+    const auto steps = CheckpointFolder(options_.checkpoint_folder()).steps();
+    return !steps.empty() && steps.front() < options_.last_step();
+  }
+
+  // Goes on under plans with more ranks, and with the batches or the shares of work that ranks ask
+  // for.
+  LaunchResult go_on(LaunchResult result) {
+    while (ended_early(result)) {
+      if (result.grows) {
+        take_all_ranks();
+      } else if (options_.grows_batch()) {
+        plan_ = plan_with_twice_the_batch(options_, plan_);
+      }
+      plan_ = balancer_.take_plan().value_or(plan_);
+      result = continue_under_plan();
+    }
+    return result;
+  }
+
+  // The first plan is for all ranks, but its batch may have grown since.
+  void take_all_ranks() {
+    left_ = all_;
+    if (options_.grows_batch())
+      return take_plan(plan_for_remaining_ranks(options_, plan_, left_, all_));
+    take_plan(options_.plan_now());
+    log_info(fmt::format("all {} ranks are back; continuing with {}", all_, plan_));
+  }
+
+  void take_plan(const std::string& plan) {
+    plan_ = plan;
+    world_ = load_scenario(plan_).plan.world_size();
+  }
+
+  const RunOptions& options_;
+  const std::vector<std::string>& given_;
+  // The plan file that the run is under.
+  std::string plan_;
+  LoadBalancer balancer_;
+  // Ranks that the run began with and those that are not lost, of which the plan may use fewer.
+  std::int64_t all_, left_, world_;
+};
+
 }  // namespace
 
 int launch_with_restarts(const RunOptions& options, std::int64_t world,
                          const std::vector<std::string>& given) {
-  std::string plan = options.plan_now();
-  LoadBalancer balancer(options.planner, plan, options.out);
+  LaunchedRun run(options, world, given);
   RestartPause pauses(options);
-  LaunchResult result =
-      go_on(options, world, plan, balancer, given, launch_once(options, world, balancer, given));
-  const std::int64_t all = world;
-  // The plan may use fewer ranks than are left.
-  std::int64_t left = all;
+  LaunchResult result = run.start();
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInputStatus || result.stopped) break;
     const std::chrono::seconds pause = pauses.next();
@@ -147,14 +195,7 @@ int launch_with_restarts(const RunOptions& options, std::int64_t world,
                              ? ""
                              : fmt::format(" in {} s: there is no new checkpoint", pause.count())));
     if (!RestartPause::wait(pause)) return stop_status();
-    if (options.elastic && !result.lost.empty()) {
-      left -= static_cast<std::int64_t>(result.lost.size());
-      plan = plan_for_remaining_ranks(options, plan, left, all);
-      world = load_scenario(plan).plan.world_size();
-    }
-    plan = balancer.take_plan().value_or(plan);
-    result = go_on(options, world, plan, balancer, given,
-                   continue_under(options, world, plan, balancer, given));
+    result = run.restart_after(result);
   }
   return result.status;
 }

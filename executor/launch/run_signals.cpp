@@ -10,14 +10,22 @@ constexpr int kSignalStatus = 128;
 
 // The signal that asked this process to stop, or 0.
 volatile std::sig_atomic_t stop_signal = 0;
-volatile std::sig_atomic_t save_asked = 0;
+volatile std::sig_atomic_t save_asked = 0, growth_asked = 0;
 
 // A scheduler may send SIGTERM several times; it does not take back that the run is to end at once.
 extern "C" void remember_signal(int signal) {
   if (signal == SIGUSR1)
     save_asked = 1;
+  else if (signal == SIGUSR2)
+    growth_asked = 1;
   else if (stop_signal == 0 || signal != SIGTERM)
     stop_signal = signal;
+}
+
+bool take(volatile std::sig_atomic_t& request) {
+  if (request == 0) return false;
+  request = 0;
+  return true;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -30,8 +38,8 @@ void handle(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-void listen_for_save_requests() {
-  handle(SIGUSR1, remember_signal);
+void listen_for_requests() {
+  for (const int signal : {SIGUSR1, SIGUSR2}) handle(signal, remember_signal);
 }
 
 void listen_for_termination() {
@@ -44,7 +52,7 @@ void listen_for_stop_signals() {
 
 void forget_signals() {
   for (const int signal : kStopSignals) handle(signal, SIG_DFL);
-  handle(SIGUSR1, SIG_IGN);
+  for (const int signal : {SIGUSR1, SIGUSR2}) handle(signal, SIG_IGN);
 }
 
 int stop_status() {
@@ -56,9 +64,11 @@ bool asked_to_end_at_once() {
 }
 
 bool take_save_request() {
-  if (save_asked == 0) return false;
-  save_asked = 0;
-  return true;
+  return take(save_asked);
+}
+
+bool take_growth_request() {
+  return take(growth_asked);
 }
 
 RankRequests requests_by_signals() {

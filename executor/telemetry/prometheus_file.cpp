@@ -101,10 +101,10 @@ nlohmann::ordered_json last_line(const std::filesystem::path& file) {
 PrometheusFile::PrometheusFile(const std::filesystem::path& metrics)
     : file_(std::filesystem::path(metrics).replace_extension(".prom")),
       run_("run=" + label_text(std::filesystem::absolute(metrics)
-                               .lexically_normal()
-                               .parent_path()
-                               .filename()
-                               .string())) {}
+                                   .lexically_normal()
+                                   .parent_path()
+                                   .filename()
+                                   .string())) {}
 
 void PrometheusFile::update(const nlohmann::ordered_json& line) {
   constexpr std::chrono::seconds kBetween{1};

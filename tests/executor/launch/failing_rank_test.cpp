@@ -261,6 +261,37 @@ TEST(Elastic, ContinuesWithTheRemainingRanks) {
   expect_undisturbed_within_rounding(folder);
 }
 
+// A rank is lost and comes back: the run goes on under the plan that it began with.
+TEST(Elastic, GrowsAgainWhenRanksAreBack) {
+  const auto folder = scratch_path("elastic-grown");
+  const int steps = 100;
+  StartedRun run(folder,
+                 {"--restarts", "1", "--elastic", "--planner", SHARDWRIGHT_COMMAND,
+                  "--checkpoint-every", "10"},
+                 steps);
+  run.wait_for_steps(12);
+  kill(run.launcher(), SIGUSR2);
+  kill(run.ranks()[2], SIGKILL);
+  const auto program = [&] { return load_scenario((folder / "plan.json").string()).plan; };
+  while (run.is_running() && program().world_size() == kRanks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_LT(program().world_size(), kRanks);
+  run.wait_for_steps(30);
+  kill(run.launcher(), SIGUSR2);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  EXPECT_THAT(run.messages(), testing::StartsWith("SIGUSR2 has no effect: no rank is left out\n"));
+  EXPECT_THAT(run.messages(), HasSubstr("all 4 ranks are back; continuing with "));
+  EXPECT_EQ(program().world_size(), kRanks);
+  EXPECT_EQ(figures_in(folder, "step").size(), static_cast<std::size_t>(steps));
+  const auto undisturbed = scratch_path("elastic-alone");
+  StartedRun alone(undisturbed, {"--checkpoint-every", "0"}, steps);
+  EXPECT_EQ(alone.wait(), 0);
+  const std::vector<double> losses = losses_in(folder), expected = losses_in(undisturbed);
+  ASSERT_EQ(losses.size(), expected.size());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step] / expected[step], 1.0, 1e-4) << step;
+}
+
 // No plan of this two-layer model uses three ranks. One of the two used ranks is lost; with the
 // spare one, two remain.
 TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
