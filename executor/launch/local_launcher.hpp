@@ -47,8 +47,9 @@ void raise_file_limit(std::int64_t world);
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
 // report (report_bad_input) is printed once. SIGTERM, SIGUSR1 and, if ranks are left out, SIGUSR2
-// are passed on to the ranks, which save their states (run_signals.hpp). `meanwhile`, unless it is null, is called again and again
-// with the store while all ranks run. Throws as raise_file_limit does.
+// are passed on to the ranks, which save their states (run_signals.hpp). `meanwhile`, unless it is
+// null, is called again and again with the store while all ranks run. Throws as raise_file_limit
+// does.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits,
                           const std::function<void(LocalStore& store)>& meanwhile = nullptr);

@@ -47,8 +47,8 @@ std::string plan_with_twice_the_batch(const RunOptions& options, const std::stri
   return file.string();
 }
 
-// Waits before restarts that would otherwise repeat a failure again and again: not after the run has
-// got on, else a second, and twice as long each time up to a minute.
+// Waits before restarts that would otherwise repeat a failure again and again: not after the run
+// has got on, else a second, and twice as long each time up to a minute.
 class RestartPause {
  public:
   explicit RestartPause(const RunOptions& options)

@@ -1,7 +1,7 @@
 // A run's figures as a text file for Prometheus' node exporter
-// (https://prometheus.io/docs/instrumenting/exposition_formats/). Names have base units and suffixes
-// by its conventions (https://prometheus.io/docs/practices/naming/). The node exporter refuses time
-// stamps of samples, so that the time of the step is a gauge of its own.
+// (https://prometheus.io/docs/instrumenting/exposition_formats/). Names have base units and
+// suffixes by its conventions (https://prometheus.io/docs/practices/naming/). The node exporter
+// refuses time stamps of samples, so that the time of the step is a gauge of its own.
 #pragma once
 
 #include <chrono>
