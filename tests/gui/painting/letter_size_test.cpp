@@ -10,6 +10,7 @@
 #include "gui/topology/topology_canvas.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -23,6 +24,8 @@ constexpr QSize kUsualSize(854, 640);
 
 void show_step(TimelineCanvas& canvas) {
   canvas.set_timelines({small_step().timeline}, nullptr, {}, {});
+  // Tips say what lies on the critical path.
+  ASSERT_TRUE(wait_for([&] { return !canvas.is_busy(); }));
 }
 void show_step(TopologyCanvas& canvas) {
   const Scenario& scenario = small_step().scenario;
