@@ -378,10 +378,10 @@ std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none)
   return with_accelerator(text, accelerator_word(request.cluster));
 }
 
-std::string remedy_text(const std::vector<Remedy>& remedies) {
+std::string remedy_text(const std::vector<Remedy>& remedies, const ClusterSpec& cluster) {
   std::vector<std::string> texts;
   for (const Remedy& remedy : remedies) texts.push_back(text_of(remedy));
-  return fmt::format("{}", fmt::join(texts, " and "));
+  return with_accelerator(fmt::format("{}", fmt::join(texts, " and ")), accelerator_word(cluster));
 }
 
 std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {

@@ -38,8 +38,9 @@ std::string progress_text(const SearchProgress& progress);
 // "No plan fits 500 GPUs: …"; on several pools, of the one that `none` is of.
 std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none);
 
-// The changes that belong together: "1,024 GPUs and a global batch of 2,048".
-std::string remedy_text(const std::vector<Remedy>& remedies);
+// The changes of a job on this cluster that belong together: "1,024 GPUs and a global batch of
+// 2,048".
+std::string remedy_text(const std::vector<Remedy>& remedies, const ClusterSpec& cluster);
 
 // The reason why a sweep of the bandwidth of a link that the cluster lacks has no points.
 std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster);

@@ -328,8 +328,7 @@ void report_infeasible(const planner::PlanRequest& request,
   if (infeasible.closes_it.empty()) return print_message("No single change was found that helps.");
   std::string changes;
   for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it)
-    changes += (changes.empty() ? "" : ", or ") + planner::remedy_text(remedies);
-  changes = planner::with_accelerator(changes, planner::accelerator_word(request.cluster));
+    changes += (changes.empty() ? "" : ", or ") + planner::remedy_text(remedies, request.cluster);
   print_message(fmt::format("Closest options: {}.", printable(changes)));
 }
 

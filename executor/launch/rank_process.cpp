@@ -288,8 +288,8 @@ class RankRun {
     }
   }
 
-  // Under plans that measure no noise scale, the metrics have
-  // none, and checkpoints keep the earlier means.
+  // Under plans that measure no noise scale, the metrics have none, and checkpoints keep the
+  // earlier means.
   std::unique_ptr<MetricsLog> begin_metrics() const {
     auto metrics = std::make_unique<MetricsLog>(
         options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps,

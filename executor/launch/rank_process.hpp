@@ -10,8 +10,8 @@
 
 namespace shardwright::executor {
 
-// Trains. Rank 0 writes `out/metrics.jsonl` and prints the result; each rank writes the timelines
-// of the recorded steps, `out/timeline-STEP-RANK.json`. `token` is the run's secret. Returns the
+// Trains. Rank 0 writes `out/metrics.jsonl` and prints the result; each rank writes a timeline
+// `out/timeline-STEP-RANK.json` for each recorded step. `token` is the run's secret. Returns the
 // exit status: 0, or kTerminatedStatus if SIGTERM ended the run with a checkpoint. Throws
 // InputError, and RuntimeFailure that names rank, host and op.
 int run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,

@@ -41,7 +41,7 @@ void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t ste
         "a checkpoint to resume from, or --force as well to start anew without them"}});
 }
 
-// Of the files in a folder and those below it.
+// Returns the size of all files in a folder and in the folders below it.
 std::uintmax_t bytes_below(const std::filesystem::path& folder) {
   std::uintmax_t bytes = 0;
   std::error_code error;

@@ -94,10 +94,11 @@ class MetricsLog {
   const std::string& missing() const { return missing_; }
 
  private:
+  // Adds a complete line to the file, or leaves the file as it is. Throws RuntimeFailure.
   void append(const std::string& line);
 
   std::ofstream stream_;
-  // Of the whole lines.
+  // The size of the complete lines in the file.
   std::uintmax_t bytes_ = 0;
   std::filesystem::path file_;
   RunFigures figures_;

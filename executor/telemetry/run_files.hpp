@@ -19,7 +19,7 @@ namespace shardwright::executor {
 // Writes another file beside it, which then takes its name: no reader sees a part of it, and where
 // the name is a symbolic link, the file takes its place and the link's target stays as it is.
 void replace_file(const std::filesystem::path& file, std::string_view text);
-// The name of that other file, under which nothing is there after the call.
+// Returns the name of that other file, and removes what an earlier run has left under it.
 std::filesystem::path unfinished_name(const std::filesystem::path& file);
 
 // Replaces the file.

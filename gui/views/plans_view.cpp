@@ -247,11 +247,8 @@ void PlansView::mark_outdated() {
 
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
   const planner::PlanRequest& request = selection_->set()->request;
-  const auto in_words = [word = accelerator_word(request.cluster)](const std::string& sentence) {
-    return with_accelerator(to_qstring(sentence), word).toHtmlEscaped();
-  };
-  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(tr("No plan fits"),
-                                               in_words(planner::no_plan_text(request, none)));
+  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(
+      tr("No plan fits"), to_qstring(planner::no_plan_text(request, none)).toHtmlEscaped());
   if (none.nearest) {
     text += u"<p>%1</p>"_s.arg(
         tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
@@ -264,7 +261,7 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
     text += tr("<p>What would help:</p>") + u"<p>"_s;
     for (std::size_t i = 0; i < none.closes_it.size(); ++i)
       text += u"• <a href=\"%1\">%2</a><br>"_s.arg(i).arg(
-          in_words(planner::remedy_text(none.closes_it[i])));
+          to_qstring(planner::remedy_text(none.closes_it[i], request.cluster)).toHtmlEscaped());
     text += u"</p>"_s;
   }
   empty_->show_hint(text);

@@ -201,8 +201,7 @@ void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
       set.infeasible ? pool_cluster(cluster, set.infeasible->pool) : std::optional<ClusterSpec>();
   const auto choice =
       with_remedies(parts_.document->choice(), remedies, pool.value_or(cluster).accelerator.memory);
-  const QString text =
-      with_accelerator(to_qstring(planner::remedy_text(remedies)), accelerator_word(cluster));
+  const QString text = to_qstring(planner::remedy_text(remedies, cluster));
   if (choice) return parts_.document->replace(text, *choice);
   parts_.messages->say(u"command"_s, Tone::Problem,
                        tr("No field of Scenario can take this change: %1.").arg(text));
@@ -227,12 +226,12 @@ void ScenarioPlanner::plan_at(planner::SweepAxis axis, const planner::SweepPoint
 
 void ScenarioPlanner::say_why_none(planner::SweepAxis axis, const planner::SweepPoint& point) {
   const ClusterSpec& cluster = parts_.selection->set()->request.cluster;
-  const char* word = accelerator_word(cluster);
-  const QString why = with_accelerator(to_qstring(planner::obstacle_text(point, cluster)), word);
-  parts_.messages->say(u"replanning"_s, Tone::Notice,
-                       tr("The sweep has no plan that runs at this point (%1: %2): %3. Plans shows "
-                          "what a search finds there; Undo returns to the former scenario.")
-                           .arg(title_of(axis, word), axis_text(axis, point.value), why));
+  const QString why = to_qstring(planner::obstacle_text(point, cluster));
+  parts_.messages->say(
+      u"replanning"_s, Tone::Notice,
+      tr("The sweep has no plan that runs at this point (%1: %2): %3. Plans shows "
+         "what a search finds there; Undo returns to the former scenario.")
+          .arg(title_of(axis, accelerator_word(cluster)), axis_text(axis, point.value), why));
 }
 
 void ScenarioPlanner::pin() {

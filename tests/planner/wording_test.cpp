@@ -58,7 +58,7 @@ TEST(Wording, SaysWhyNoPlanFitsAndWhatWould) {
                          "data-parallel sizes that 500 GPUs allow ("));
   std::vector<std::string> remedies;
   for (const std::vector<Remedy>& each : result.infeasible->closes_it)
-    remedies.push_back(remedy_text(each));
+    remedies.push_back(remedy_text(each, request.cluster));
   EXPECT_THAT(remedies, Contains("512 GPUs"));
   EXPECT_THAT(remedies, Contains(StartsWith("a global batch of 1,0")));
   request.gpus = 512;
@@ -98,11 +98,16 @@ TEST(Wording, ALackingLinkIsNamed) {
 }
 
 TEST(Wording, NamesChangesThatBelongTogether) {
-  EXPECT_EQ(remedy_text({{RemedyField::Gpus, std::int64_t{1024}},
-                         {RemedyField::GlobalBatch, std::int64_t{2048}}}),
-            "1,024 GPUs and a global batch of 2,048");
-  EXPECT_EQ(remedy_text({{RemedyField::MaxMemory, gigabytes(72.5)}}), "a memory limit of 72.5 GB");
-  EXPECT_EQ(remedy_text({{RemedyField::NotForbidden, Constraint{PlanField::ZeroStage, {3}}}}),
+  const auto text = [](const std::vector<Remedy>& remedies) {
+    return remedy_text(remedies, load_cluster("dgx-h100"));
+  };
+  const std::vector<Remedy> both = {{RemedyField::Gpus, std::int64_t{1024}},
+                                    {RemedyField::GlobalBatch, std::int64_t{2048}}};
+  EXPECT_EQ(text(both), "1,024 GPUs and a global batch of 2,048");
+  EXPECT_EQ(remedy_text(both, load_cluster("tpu-v5e-torus")),
+            "1,024 TPUs and a global batch of 2,048");
+  EXPECT_EQ(text({{RemedyField::MaxMemory, gigabytes(72.5)}}), "a memory limit of 72.5 GB");
+  EXPECT_EQ(text({{RemedyField::NotForbidden, Constraint{PlanField::ZeroStage, {3}}}}),
             "zero=3 allowed");
 }
 
